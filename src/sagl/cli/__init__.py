@@ -1,0 +1,1 @@
+"""The command line: parses and calls, holds no logic of its own."""

@@ -1,0 +1,70 @@
+"""``sagl evaluate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sagl.cli.options import (
+    DeviceOption,
+    JsonOption,
+    RunArgument,
+    ViewOption,
+    print_json,
+    read_views,
+)
+
+_NAMES = {
+    "acc": "ACC",
+    "nmi": "NMI",
+    "ari": "ARI",
+    "ami": "AMI",
+    "purity": "purity",
+    "balanced_acc": "balanced ACC",
+    "n_clusters": "clusters found",
+}
+
+
+def evaluate(
+    run: RunArgument,
+    view: ViewOption,
+    labels: Annotated[
+        Path, typer.Option(help="True labels, one per sample: they only score.")
+    ],
+    protocol: Annotated[
+        str,
+        typer.Option(help="inductive, transductive, or batch (depends on the order)."),
+    ] = "inductive",
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Score a run's predictions for views with known labels."""
+    from sagl.estimator import SAGL
+    from sagl.evaluation.protocols import evaluate as score
+    from sagl.features.files import read_labels
+
+    truth = read_labels(labels)
+    model = SAGL.load(run, device)
+    scores = score(model, read_views(view), truth, protocol)  # type: ignore[arg-type]
+    if as_json:
+        print_json(scores)
+        return
+    table = Table(title=f"{run}, {protocol} protocol, {len(truth):,} samples")
+    table.add_column("measure")
+    table.add_column("shuffled" if protocol == "batch" else "score", justify="right")
+    if protocol == "batch":
+        table.add_column("sorted by class", justify="right")
+    for key, name in _NAMES.items():
+        columns = [scores, scores["sorted"]] if protocol == "batch" else [scores]
+        form = "d" if key == "n_clusters" else ".4f"
+        table.add_row(name, *(f"{column[key]:{form}}" for column in columns))
+    console = Console()
+    console.print(table)
+    if protocol == "batch":
+        console.print(
+            f"{scores['note']}: class order alone is worth {scores['gap']:+.4f}"
+        )

@@ -1,0 +1,84 @@
+"""``sagl fit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sagl.cli.info import describe, show
+from sagl.cli.options import (
+    DeviceOption,
+    JsonOption,
+    QuietOption,
+    ViewOption,
+    print_json,
+    read_views,
+)
+
+
+def fit(
+    view: ViewOption,
+    clusters: Annotated[int, typer.Option(help="The number of clusters.")],
+    out: Annotated[Path, typer.Option(metavar="RUN", help="The run directory.")],
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Or: optimiser steps.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    recipe: Annotated[
+        str,
+        typer.Option(help="default, paper or released: fills in what is not given."),
+    ] = "default",
+    batch_size: Annotated[
+        int | None, typer.Option(help="Samples per step; by default ten per cluster.")
+    ] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
+    gamma: Annotated[float | None, typer.Option(help="Weight of diversity.")] = None,
+    beta: Annotated[float | None, typer.Option(help="Weight of alignment.")] = None,
+    dropout: Annotated[float | None, typer.Option(help="On attention weights.")] = None,
+    alpha: Annotated[float, typer.Option(help="Of entmax; 2 is sparsemax.")] = 1.5,
+    graph: Annotated[str, typer.Option(help="sparse, dense or identity.")] = "sparse",
+    gate: Annotated[str | None, typer.Option(help="none, shrink or sharpen.")] = None,
+    anchors: Annotated[
+        int | None, typer.Option(help="Training samples kept for prediction.")
+    ] = None,
+    graph_file: Annotated[
+        bool | None,
+        typer.Option(help="Write graph.npz; by default up to 50,000 samples."),
+    ] = None,
+    device: DeviceOption = "auto",
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Learn clusters from views and write them to RUN.
+
+    A fit that was interrupted is taken up by the same command.
+    """
+    from sagl.estimator import SAGL
+    from sagl.experiments.fit import fit_run
+    from sagl.run import refuse_existing_run
+
+    refuse_existing_run(out)
+    model = SAGL(
+        clusters,
+        recipe=recipe,  # type: ignore[arg-type]
+        epochs=epochs,
+        steps=steps,
+        batch_size="auto" if batch_size is None else batch_size,
+        learning_rate=learning_rate,
+        gamma=gamma,
+        beta=beta,
+        dropout=dropout,
+        alpha=alpha,
+        graph=graph,
+        gate=gate,
+        n_anchors="auto" if anchors is None else anchors,
+        random_state=seed,
+        device=device,
+        verbose=not quiet,
+    )
+    fit_run(model, read_views(view), out, graph=graph_file)
+    if as_json:
+        print_json(describe(out))
+    else:
+        show(out)

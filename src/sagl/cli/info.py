@@ -1,0 +1,74 @@
+"""``sagl info``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from sagl.cli.options import JsonOption, RunArgument, print_json
+
+
+def info(run: RunArgument, as_json: JsonOption = False) -> None:
+    """Show what a run is: its views, settings, clusters and last record."""
+    if as_json:
+        print_json(describe(run))
+    else:
+        show(run)
+
+
+def describe(run: Path) -> dict[str, Any]:
+    """The facts about a run that both forms of output show."""
+    import numpy as np
+
+    from sagl.run import read_config, read_run
+
+    saved = read_run(run)
+    config = read_config(run)
+    sizes = np.bincount(saved.labels, minlength=saved.settings.n_clusters)
+    return {
+        "run": str(run),
+        "sagl": config["sagl"],
+        "recipe": config["params"]["recipe"],
+        "views": config["views"],
+        "n_samples": config["n_samples"],
+        "n_clusters": saved.settings.n_clusters,
+        "n_clusters_found": int((sizes > 0).sum()),
+        "cluster_sizes": sizes.tolist(),
+        "mean_confidence": float(saved.confidence.mean()),
+        "n_steps": saved.n_steps,
+        "settings": config["settings"],
+        "last_record": saved.history[-1],
+    }
+
+
+def show(run: Path) -> None:
+    """The same facts for people."""
+    facts = describe(run)
+    record = facts["last_record"]
+    sizes = sorted(facts["cluster_sizes"])
+    table = Table(show_header=False, title=f"run {facts['run']}")
+    table.add_column(style="bold")
+    table.add_column()
+    rows = {
+        "samples": f"{facts['n_samples']:,}",
+        "views": ", ".join(f"{v['name']} ({v['width']})" for v in facts["views"]),
+        "clusters": f"{facts['n_clusters_found']} of {facts['n_clusters']} in use, "
+        f"sizes {sizes[0]:,} to {sizes[-1]:,}, median {sizes[len(sizes) // 2]:,}",
+        "mean confidence": f"{facts['mean_confidence']:.3f}",
+        "training": f"{facts['n_steps']:,} steps, {record['epoch']:,} epochs; "
+        f"{record['changed']:.1%} of samples still moved at the end",
+        "graph": ", ".join(
+            f"{v['name']} {s:.2%}"
+            for v, s in zip(facts["views"], record["sparsity"], strict=True)
+        )
+        + " of a batch's pairs kept",
+        "recipe": facts["recipe"],
+        "settings": ", ".join(f"{k}={v}" for k, v in facts["settings"].items()),
+        "files": ", ".join(sorted(p.name for p in run.iterdir())),
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    Console().print(table)

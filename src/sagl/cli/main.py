@@ -1,0 +1,69 @@
+"""``sagl``: the commands and how their errors are shown."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+from sagl import __version__
+from sagl.cli.demo import demo
+from sagl.cli.evaluate import evaluate
+from sagl.cli.fit import fit
+from sagl.cli.info import info
+from sagl.cli.predict import predict
+
+app = typer.Typer(
+    name="sagl",
+    help="Clusters, representations and sparse graphs from several frozen views, "
+    "without labels.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+for command in (demo, fit, predict, evaluate, info):
+    app.command()(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sagl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def run() -> None:
+    """Entry point: bad input ends in one line on stderr and exit code 2."""
+    warnings.showwarning = _show_warning
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        _fail(error, 2)
+    except FloatingPointError as error:
+        _fail(error, 1)
+    except KeyboardInterrupt:
+        _fail("interrupted; the same command takes up where it stopped", 130)
+
+
+def _fail(error: Any, code: int) -> None:
+    line = " ".join(str(error).split())
+    print(f"sagl: error: {line}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    line = " ".join(str(message).split())
+    print(f"sagl: warning: {line}", file=sys.stderr)

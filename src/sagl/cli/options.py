@@ -1,0 +1,51 @@
+"""Options that several commands share, and reading what they name."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from sagl.views import Views
+
+ViewOption = Annotated[
+    list[str],
+    typer.Option(
+        "--view",
+        metavar="NAME=FILE",
+        help="A view: a .npy, .npz, .safetensors, .csv or .parquet file with one row "
+        "per sample. Repeat for each view; FILE.npz::KEY picks one array of several.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+DeviceOption = Annotated[
+    str, typer.Option(help="cpu, cuda, mps, or auto: CUDA when there is one.")
+]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
+
+
+def read_views(options: list[str]) -> Views:
+    """The views named on the command line."""
+    from sagl.features.files import parse_view_option, read_array
+    from sagl.views import Views
+
+    arrays: dict[str, Any] = {}
+    for option in options:
+        name, path, key = parse_view_option(option)
+        if name in arrays:
+            raise ValueError(
+                f"--view {option}: there is a view {name!r} already; name it "
+                "differently with NAME=FILE"
+            )
+        arrays[name] = read_array(path, key)
+    return Views(arrays)
+
+
+def print_json(value: Any) -> None:
+    json.dump(value, sys.stdout, indent=2, default=float)
+    sys.stdout.write("\n")

@@ -1,0 +1,486 @@
+"""SAGL: the scikit-learn front door."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, identity
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sagl.nn.inference import Answer, Predictor, anchor_features, whole_set
+from sagl.nn.network import Network
+from sagl.nn.objective import Objective
+from sagl.recipes import RecipeName
+from sagl.run import SavedRun, make_writable, read_run, write_run
+from sagl.settings import Settings, resolve
+from sagl.training.callbacks import Callback, ProgressBar, StopWhenStable
+from sagl.training.checkpoint import Checkpointer
+from sagl.training.feed import Feed, set_standardization
+from sagl.training.trainer import Plan, Trainer
+from sagl.views import Views, is_list_of_views
+
+
+class CollapseWarning(UserWarning):
+    """Some clusters hold no sample."""
+
+
+class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Sparse Attention Graph Learning: clusters from several views, without labels.
+
+    Per view a linear map, bilinear attention and an exact α-entmax projection yield a
+    sparse graph of samples; a self-supervised loss aligns the views. A parameter left
+    at None takes the value of the recipe.
+
+    Parameters
+    ----------
+    n_clusters : int
+        The number of clusters, at least 2.
+    recipe : {"default", "paper", "released"}, default="default"
+        Where parameters that are None come from: our measured choice, the paper's
+        equations, or the authors' published code.
+    gamma, beta : float, optional
+        Weights of the diversity and of the alignment term.
+    learning_rate : float, optional
+        Of Adam.
+    batch_size : int or "auto", default="auto"
+        Samples that see each other in a step; "auto" is ten per cluster, at least 100.
+    epochs, steps : int, optional
+        Length of the training, given one way or the other.
+    dropout : float, optional
+        Share of attention weights dropped in training.
+    alpha : float, default=1.5
+        Of entmax: 1 is softmax (dense), 2 sparsemax.
+    graph : {"sparse", "dense", "identity"}, default="sparse"
+        The paper's SAGL, SAGL_b (softmax attention) and SAGL_i (no neighbours).
+    gate : {"none", "shrink", "sharpen"}, optional
+        The sparsity gate's form; "none" is the paper's SAGL_w.
+    gate_input : {"z", "features"}, optional
+        What the gate reads: linear features (paper) or raw ones (released code).
+    pseudo_label : {"log", "linear"}, optional
+        Form of the pseudo-label term.
+    alignment : {"symmetric", "one-way"}, optional
+        Form of the alignment term.
+    normalize : {"none", "center"}, optional
+        "center" subtracts each view's mean and scales its mean norm to 10.
+    self_loops : bool, default=True
+        Whether a training sample may attend to itself.
+    n_anchors : int or "auto", default="auto"
+        Training samples kept for prediction; "auto" is five batches, at least 2,000.
+    tolerance : float, default=0.001
+        Training stops when at most this share of samples changes cluster...
+    patience : int, default=10
+        ...in so many records of the history in a row.
+    view_sizes : sequence of int, optional
+        Widths by which a single 2-D input is cut into views.
+    checkpoint_dir : str or Path, optional
+        Where to keep a checkpoint. A fit that finds one of the same run resumes it
+        and ends with the same bits as if it had not been interrupted.
+    checkpoint_seconds : float, default=30
+        The least time between two checkpoints.
+    callbacks : sequence of Callback, optional
+        Watchers of the training.
+    verbose : bool, default=False
+        Show a progress bar on stderr.
+    random_state : int, RandomState or None, default=None
+        An int makes the result repeatable to the last bit on one machine.
+    device : str, default="auto"
+        "cpu", "cuda", "mps" or "auto" (CUDA when there is one).
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The cluster of each training sample, as ``predict`` gives it.
+    history_ : list of dict
+        Losses, share of samples that moved, clusters in use and sparsity per view.
+    n_steps_ : int
+        Optimiser steps done.
+    settings_ : Settings
+        Every setting of the run with nothing left open.
+    view_names_, view_widths_ : tuple
+        The views seen in fit.
+    network_ : Network
+        The trained network.
+    anchors_ : list of Tensor
+        Linear features of the anchors, (a, C), one tensor per view.
+    n_features_in_ : int
+        Columns of all views together.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sagl import SAGL
+    >>> X, _ = make_blobs(300, n_features=8, centers=3, random_state=0)
+    >>> views = {"left": X[:, :4], "right": X[:, 4:]}
+    >>> model = SAGL(n_clusters=3, steps=200, random_state=0).fit(views)
+    >>> sorted(int(size) for size in np.bincount(model.labels_))
+    [100, 100, 100]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int,
+        *,
+        recipe: RecipeName = "default",
+        gamma: float | None = None,
+        beta: float | None = None,
+        learning_rate: float | None = None,
+        batch_size: int | str = "auto",
+        epochs: int | None = None,
+        steps: int | None = None,
+        dropout: float | None = None,
+        alpha: float = 1.5,
+        graph: str = "sparse",
+        gate: str | None = None,
+        gate_input: str | None = None,
+        pseudo_label: str | None = None,
+        alignment: str | None = None,
+        normalize: str | None = None,
+        self_loops: bool = True,
+        n_anchors: int | str = "auto",
+        tolerance: float = 0.001,
+        patience: int = 10,
+        view_sizes: Sequence[int] | None = None,
+        checkpoint_dir: str | Path | None = None,
+        checkpoint_seconds: float = 30,
+        callbacks: Sequence[Callback] | None = None,
+        verbose: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.recipe = recipe
+        self.gamma = gamma
+        self.beta = beta
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.steps = steps
+        self.dropout = dropout
+        self.alpha = alpha
+        self.graph = graph
+        self.gate = gate
+        self.gate_input = gate_input
+        self.pseudo_label = pseudo_label
+        self.alignment = alignment
+        self.normalize = normalize
+        self.self_loops = self_loops
+        self.n_anchors = n_anchors
+        self.tolerance = tolerance
+        self.patience = patience
+        self.view_sizes = view_sizes
+        self.checkpoint_dir = checkpoint_dir
+        self.checkpoint_seconds = checkpoint_seconds
+        self.callbacks = callbacks
+        self.verbose = verbose
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Learn clusters from the views. ``y`` is ignored: labels play no part."""
+        views = self._as_views(X, reset=True)
+        views.check_values()
+        settings = self._resolve(len(views))
+        views.check_spread()
+        device = _device(self.device)
+        generator = torch.Generator().manual_seed(settings.seed)
+        network = _network(settings, views.widths, generator)
+        set_standardization(network, views, settings.normalize)
+        network.to(device)
+
+        trainer = Trainer(
+            network,
+            Objective(
+                settings.gamma,
+                settings.beta,
+                settings.pseudo_label,
+                settings.alignment,
+                settings.diversity_count,
+            ),
+            Feed(views, network, device),
+            Plan(
+                settings.batch_size,
+                settings.steps,
+                settings.learning_rate,
+                settings.seed,
+            ),
+            device,
+            self._callbacks(settings, views),
+        )
+        trainer.run()
+
+        rows = np.random.default_rng(settings.seed).permutation(len(views))
+        features = views.take(np.sort(rows[: settings.n_anchors]))
+        anchors = anchor_features(network, [torch.from_numpy(h) for h in features])
+        self._set_model(settings, views.names, views.widths, network, anchors)
+        self.n_steps_ = trainer.step
+        self.history_ = trainer.history
+        probabilities = np.concatenate(
+            [a.q.cpu().numpy() for a in self._answers(views)]
+        )
+        self.labels_: NDArray[np.int64] = probabilities.argmax(axis=1)
+        self.confidence_ = probabilities.max(axis=1)
+        _warn_if_collapsed(self.labels_, settings)
+        return self
+
+    def fit_predict(self, X: Any, y: None = None) -> NDArray[np.int64]:
+        """Fit and return the cluster of each training sample."""
+        self.fit(X)
+        return self.labels_
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The cluster of each sample, whatever other samples are asked about."""
+        labels: NDArray[np.int64] = self.predict_proba(X).argmax(axis=1)
+        return labels
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each cluster, (n_samples, n_clusters): the mean over views."""
+        views = self.check_views(X)
+        return np.concatenate([a.q.cpu().numpy() for a in self._answers(views)])
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Representations p of all views side by side, (n_samples, L · n_clusters)."""
+        views = self.check_views(X)
+        return np.concatenate(
+            [torch.cat(a.p, dim=1).cpu().numpy() for a in self._answers(views)]
+        )
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the columns of ``transform``."""
+        check_is_fitted(self)
+        names = [
+            f"sagl_{view}_{k}"
+            for view in self.view_names_
+            for k in range(self.settings_.n_clusters)
+        ]
+        return np.asarray(names, dtype=object)
+
+    # `graph` is the name of a parameter and of a method. Parameters are read through
+    # get_params; the attribute is the method.
+    @property
+    def graph(self) -> Any:
+        """``graph(views)``: who attends to whom, one SciPy CSR matrix per view.
+
+        All given samples attend to each other, so the matrices are square; rows sum
+        to one. Unlike a prediction, a row depends on the other samples.
+        """
+        return self._graph
+
+    @graph.setter
+    def graph(self, form: str) -> None:
+        self.__dict__["graph"] = form
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, as scikit-learn wants them."""
+        params: dict[str, Any] = super().get_params(deep)
+        return params | {"graph": self.__dict__["graph"]}
+
+    @torch.no_grad()
+    def _graph(self, X: Any) -> list[csr_matrix]:
+        views = self.check_views(X)
+        device = next(self.network_.parameters()).device
+        feed = Feed(views, self.network_, device, resident_bytes=0)
+        n = len(views)
+        graphs = []
+        for view, linear in zip(
+            self.network_.view_networks,
+            whole_set(self.network_, feed.in_order()),
+            strict=True,
+        ):
+            if view.graph == "identity":
+                graphs.append(identity(n, dtype=np.float32, format="csr"))
+                continue
+            A = view.attention_graph(linear).cpu()
+            arrays = A.values(), A.col_indices(), A.crow_indices()
+            graphs.append(csr_matrix(tuple(a.numpy() for a in arrays), shape=(n, n)))
+        return graphs
+
+    def save(self, directory: str | Path) -> None:
+        """Write the fitted model as a directory (safetensors, JSON, CSV; no pickle).
+
+        The directory must not hold a run already. ``SAGL.load`` reads it back.
+        """
+        check_is_fitted(self)
+        params = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if isinstance(value, str | int | float | list | tuple | None)
+        }
+        write_run(
+            Path(directory),
+            SavedRun(
+                params=params,
+                settings=self.settings_,
+                view_names=self.view_names_,
+                view_widths=self.view_widths_,
+                network=self.network_.state_dict(),
+                anchors=self.anchors_,
+                history=self.history_,
+                n_steps=self.n_steps_,
+                labels=self.labels_,
+                confidence=self.confidence_,
+            ),
+        )
+
+    @classmethod
+    def load(cls, directory: str | Path, device: str = "auto") -> Self:
+        """Read a model that ``save`` or ``sagl fit`` wrote."""
+        run = read_run(Path(directory))
+        model = cls(**{**run.params, "device": device})
+        network = _network(run.settings, run.view_widths, None)
+        network.load_state_dict(run.network)
+        network.to(_device(device)).eval()
+        model._set_model(
+            run.settings, run.view_names, run.view_widths, network, run.anchors
+        )
+        model.n_steps_ = run.n_steps
+        model.history_ = run.history
+        model.labels_ = run.labels
+        model.confidence_ = run.confidence
+        return model
+
+    def check_views(self, X: Any) -> Views:
+        """``X`` as views, refused unless they are those of the fit."""
+        check_is_fitted(self)
+        views = self._as_views(X, reset=False)
+        expected = list(zip(self.view_names_, self.view_widths_, strict=True))
+        given = list(zip(views.names, views.widths, strict=True))
+        if given != expected:
+            raise ValueError(
+                f"the model was fitted on the views {_listed(expected)}, in this "
+                f"order; got {_listed(given)}"
+            )
+        views.check_values()
+        return views
+
+    def _as_views(self, X: Any, *, reset: bool) -> Views:
+        if isinstance(X, Views | Mapping) or is_list_of_views(X):
+            views = Views(X)
+            if reset:
+                self.n_features_in_ = sum(views.widths)
+            return views
+        X = validate_data(
+            self, X, reset=reset, dtype="numeric", ensure_all_finite=False, copy=False
+        )
+        return Views(X, view_sizes=self.view_sizes)
+
+    def _resolve(self, n_samples: int) -> Settings:
+        params = self.get_params(deep=False)
+        if self.checkpoint_dir is not None and not isinstance(self.random_state, int):
+            raise ValueError(
+                "a run can only be resumed with the same seed: give an int as "
+                f"random_state together with checkpoint_dir (got {self.random_state!r})"
+            )
+        return resolve(params, n_samples, _seed(self.random_state))
+
+    def _callbacks(self, settings: Settings, views: Views) -> list[Callback]:
+        callbacks: list[Callback] = [
+            StopWhenStable(settings.tolerance, settings.patience),
+            *(self.callbacks or ()),
+        ]
+        if self.checkpoint_dir is not None:
+            directory = Path(self.checkpoint_dir)
+            make_writable(directory)
+            fingerprint = {**settings.as_dict(), "data": _data_fingerprint(views)}
+            # First, so that what it restores is seen by the others.
+            callbacks.insert(
+                0, Checkpointer(directory, fingerprint, self.checkpoint_seconds)
+            )
+        if self.verbose:
+            callbacks.append(ProgressBar())
+        return callbacks
+
+    def _set_model(
+        self,
+        settings: Settings,
+        names: tuple[str, ...],
+        widths: tuple[int, ...],
+        network: Network,
+        anchors: list[torch.Tensor],
+    ) -> None:
+        self.settings_ = settings
+        self.view_names_ = names
+        self.view_widths_ = widths
+        self.n_features_in_ = sum(widths)
+        self.network_ = network
+        self.anchors_ = anchors
+        self._predictor = Predictor(network, anchors)
+
+    def _answers(self, views: Views) -> Iterator[Answer]:
+        device = self._predictor.device
+        for block in views.blocks(self._predictor.block_rows):
+            yield self._predictor.answer(
+                [torch.from_numpy(h).to(device) for h in block]
+            )
+
+
+def _network(
+    settings: Settings, widths: Sequence[int], generator: torch.Generator | None
+) -> Network:
+    return Network(
+        widths,
+        settings.n_clusters,
+        alpha=settings.alpha,
+        graph=settings.graph,
+        gate=settings.gate,
+        gate_input=settings.gate_input,
+        dropout=settings.dropout,
+        self_loops=settings.self_loops,
+        generator=generator,
+    )
+
+
+def _seed(random_state: int | np.random.RandomState | None) -> int:
+    if random_state is None:  # fresh, and the global generator stays untouched
+        return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+    if isinstance(random_state, int | np.integer):
+        if random_state < 0:
+            raise ValueError(f"random_state must not be negative; got {random_state}")
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"device {name!r} cannot be used here: {reason}") from None
+    return device
+
+
+def _data_fingerprint(views: Views) -> str:
+    """Names, shapes and some evenly spaced rows: enough to notice other data."""
+    rows = np.unique(np.linspace(0, len(views) - 1, 64).astype(np.int64))
+    digest = hashlib.sha256(repr(views).encode())
+    for h in views.take(rows):
+        digest.update(h.tobytes())
+    return digest.hexdigest()
+
+
+def _listed(views: list[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} ({width} columns)" for name, width in views)
+
+
+def _warn_if_collapsed(labels: NDArray[np.int64], settings: Settings) -> None:
+    found = len(np.unique(labels))
+    if found < settings.n_clusters:
+        warnings.warn(
+            f"only {found} of {settings.n_clusters} clusters hold samples; try a "
+            f"larger gamma (now {settings.gamma:g}), a larger batch_size (now "
+            f"{settings.batch_size}), more steps (now {settings.steps}), another "
+            "random_state, or fewer clusters",
+            CollapseWarning,
+            stacklevel=3,
+        )

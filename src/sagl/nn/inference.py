@@ -1,0 +1,173 @@
+"""Prediction that does not depend on company: new samples attend to anchors.
+
+A sample must get the same answer, to the last bit, alone or among others and in any
+order. Two things stand in the way and both are removed here:
+
+* the graph: a new sample attends to the anchors (linear features of training samples,
+  kept with the model) and to itself, never to the other samples asked about;
+* rounding: a matrix product adds up its terms in an order that depends on the shapes
+  around it. Operands are therefore rounded to a fixed-point grid on which every
+  partial sum is an integer that float64 holds exactly, so no order can matter.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sagl.nn.attention import attend
+from sagl.nn.network import Linear, Network, ViewNetwork, concatenate, vote
+
+_MANTISSA = 53  # bits that float64 holds exactly
+# Scores held at once. The number of rows in a block depends on the anchors alone, and
+# the last block is filled up, so that every reduction has one shape for a given model.
+_BLOCK_SCORES = 1 << 21
+_MAX_ROWS = 256
+
+
+@torch.no_grad()
+def anchor_features(network: Network, features: Sequence[Tensor]) -> list[Tensor]:
+    """z of each view, (n, C) in float32, for raw features of n samples."""
+    anchors = []
+    for view, h in zip(network.view_networks, features, strict=True):
+        encoder = _in_float64(view).encoder
+        h = encoder.standardize(h.to(encoder.v))
+        anchors.append(encoder(h, exact_matmul).float())
+    return anchors
+
+
+@torch.no_grad()
+def whole_set(network: Network, blocks: Iterable[Sequence[Tensor]]) -> list[Linear]:
+    """What each view makes of all samples, given as blocks of standardised features."""
+    views = network.view_networks
+    parts: list[list[Linear]] = [[] for _ in views]
+    for block in blocks:
+        for part, view, h in zip(parts, views, block, strict=True):
+            part.append(view.linear(h))
+    return [concatenate(part) for part in parts]
+
+
+@torch.no_grad()
+def transductive_probabilities(
+    network: Network, blocks: Iterable[Sequence[Tensor]]
+) -> Tensor:
+    """q, (n, C), when all samples attend to each other: one graph over all."""
+    p = [
+        view.aggregate(linear)
+        for view, linear in zip(
+            network.view_networks, whole_set(network, blocks), strict=True
+        )
+    ]
+    return vote([torch.log_softmax(view, dim=1) for view in p])
+
+
+class Answer(NamedTuple):
+    """Predictions for n samples, float64."""
+
+    q: Tensor  # (n, C) probability of each cluster, the mean over the views
+    p: list[Tensor]  # per view (n, C), the representations
+
+
+class Predictor:
+    """A trained network and its anchors, ready to answer for new samples.
+
+    Parameters
+    ----------
+    network : Network
+    anchors : sequence of Tensors of shape (a, C)
+        Linear features z of the anchors, one tensor per view.
+    """
+
+    def __init__(self, network: Network, anchors: Sequence[Tensor]) -> None:
+        self.device = _float64_device(next(network.parameters()).device)
+        self.views = [_in_float64(view) for view in network.view_networks]
+        self.anchors = [z.to(self.device, torch.float64) for z in anchors]
+        with torch.no_grad():
+            self.keys = [
+                z if view.graph == "identity" else exact_matmul(z, view.V)
+                for view, z in zip(self.views, self.anchors, strict=True)
+            ]
+        largest = max(len(z) for z in self.anchors)
+        self.block_rows = max(2, min(_MAX_ROWS, _BLOCK_SCORES // largest))
+
+    @torch.no_grad()
+    def answer(self, features: Sequence[Tensor]) -> Answer:
+        """What the model says of at most ``block_rows`` samples, from raw features."""
+        n = len(features[0])
+        p = self._representations(features)
+        q = vote([torch.log_softmax(view, dim=1) for view in p])
+        return Answer(q[:n], [view[:n] for view in p])
+
+    def _representations(self, features: Sequence[Tensor]) -> list[Tensor]:
+        missing = self.block_rows - len(features[0])
+        out = []
+        for view, h, z_anchors, keys in zip(
+            self.views, features, self.anchors, self.keys, strict=True
+        ):
+            h = torch.cat([h, h[:1].expand(missing, -1)]).double()
+            new = view.linear(view.encoder.standardize(h), exact_matmul)
+            if view.graph == "identity":
+                out.append(new.z + new.z + view.bias)
+                continue
+            bits = _bits(new.z.shape[1])
+            _, graph = attend(
+                _on_grid(new.queries, bits, dim=1),
+                _on_grid(keys, bits, dim=1),
+                z_anchors[:, :0],  # only the graph is wanted
+                new.gate,
+                view.alpha,
+                return_graph=True,
+                own=(_on_grid(new.keys, bits, dim=1), new.z[:, :0]),
+            )
+            A = graph.to_dense()  # (rows, a + 1)
+            aggregated = _exact_mean(A[:, :-1], z_anchors) + A[:, -1:] * new.z
+            out.append(aggregated + new.z + view.bias)
+        return out
+
+
+def exact_matmul(x: Tensor, y: Tensor) -> Tensor:
+    """x @ y in float64, the same bits whatever the shapes and the library.
+
+    Entries of a row of x, and of a column of y, are rounded to multiples of a power
+    of two small enough for accuracy (about 21 bits of the largest entry when a
+    thousand terms are summed) and large enough for every partial sum to be exact.
+    """
+    bits = _bits(x.shape[1])
+    return _on_grid(x, bits, dim=1) @ _on_grid(y, bits, dim=0)
+
+
+def _exact_mean(weights: Tensor, values: Tensor) -> Tensor:
+    """weights @ values for rows of weights that sum to at most one.
+
+    No partial sum can exceed the largest value, so both sides keep half the bits
+    however many terms there are.
+    """
+    bits = (_MANTISSA - 1) // 2
+    unit = 2.0**-bits
+    return (weights / unit).round() * unit @ _on_grid(values, bits, dim=0)
+
+
+def _bits(terms: int) -> int:
+    return (_MANTISSA - math.ceil(math.log2(max(terms, 2)))) // 2
+
+
+def _on_grid(x: Tensor, bits: int, dim: int) -> Tensor:
+    """Round to multiples of 2^-bits of the largest magnitude along ``dim``."""
+    _, exponent = torch.frexp(x.abs().amax(dim=dim, keepdim=True))
+    unit = torch.ldexp(torch.ones_like(exponent, dtype=x.dtype), exponent - bits)
+    return (x / unit).round() * unit
+
+
+def _in_float64(view: ViewNetwork) -> ViewNetwork:
+    device = _float64_device(view.bias.device)
+    return copy.deepcopy(view).to(device, torch.float64).eval()
+
+
+def _float64_device(device: torch.device) -> torch.device:
+    """The device itself, or the CPU where the device has no float64 (MPS)."""
+    return torch.device("cpu") if device.type == "mps" else device

@@ -1,0 +1,186 @@
+"""The network: per view encode, attend, aggregate; one softmax per view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from sagl.nn.attention import attend
+from sagl.nn.encoder import LinearEncoder, Product
+from sagl.nn.gate import GateForm, SparsityGate, row_factor
+
+GraphForm = Literal["sparse", "dense", "identity"]
+GateInput = Literal["z", "features"]
+
+
+class Linear(NamedTuple):
+    """What one view makes of its features before any sample looks at another."""
+
+    z: Tensor  # (n, C) linear features, the values of the attention
+    queries: Tensor  # (n, C) Z U
+    keys: Tensor  # (n, C) Z V
+    gate: Tensor | None  # (n,) factor on the scores of each row
+
+
+def concatenate(parts: Sequence[Linear]) -> Linear:
+    """Blocks of samples, one after the other."""
+    gates = [part.gate for part in parts if part.gate is not None]
+    return Linear(
+        torch.cat([part.z for part in parts]),
+        torch.cat([part.queries for part in parts]),
+        torch.cat([part.keys for part in parts]),
+        torch.cat(gates) if gates else None,
+    )
+
+
+class ViewNetwork(nn.Module):
+    """One view: h -> z -> A -> p (eqs. linearfeat, lrs, gate, entmax, rep)."""
+
+    def __init__(
+        self,
+        width: int,
+        n_clusters: int,
+        *,
+        alpha: float = 1.5,
+        graph: GraphForm = "sparse",
+        gate: GateForm = "none",
+        gate_input: GateInput = "z",
+        dropout: float = 0.0,
+        self_loops: bool = True,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.alpha = 1.0 if graph == "dense" else alpha
+        self.graph = graph
+        self.gate_form = gate
+        self.gate_input = gate_input
+        self.dropout = dropout
+        self.self_loops = self_loops
+        C = n_clusters
+        self.encoder = LinearEncoder(width, C, generator)
+        self.bias = nn.Parameter(torch.zeros(C))
+        if graph != "identity":
+            self.U = nn.Parameter(_xavier(C, generator))
+            self.V = nn.Parameter(_xavier(C, generator))
+        self.gate: SparsityGate | None = None
+        if gate != "none" and graph != "identity":
+            self.gate = SparsityGate(C if gate_input == "z" else width, generator)
+
+    def linear(self, h: Tensor, matmul: Product = torch.matmul) -> Linear:
+        """Everything that is computed row by row. ``h`` is standardised, (n, d)."""
+        z = self.encoder(h, matmul)
+        if self.graph == "identity":
+            return Linear(z, z, z, None)
+        gate = None
+        if self.gate is not None:
+            omega = self.gate(z if self.gate_input == "z" else h, matmul)
+            gate = row_factor(omega, self.gate_form)
+        return Linear(z, matmul(z, self.U), matmul(z, self.V), gate)
+
+    def forward(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Representations p, (n, C), of a batch that attends to itself."""
+        return self.aggregate(self.linear(h), generator)
+
+    def aggregate(
+        self, linear: Linear, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """p = A z + z + bias of samples that attend to each other (eq. rep)."""
+        z, queries, keys, gate = linear
+        if self.graph == "identity":
+            return z + z + self.bias
+        aggregated = attend(
+            queries,
+            keys,
+            z,
+            gate,
+            self.alpha,
+            exclude=self._excluded(z),
+            dropout=self.dropout if self.training else 0.0,
+            generator=generator,
+        )
+        return aggregated + z + self.bias
+
+    def attention_graph(self, linear: Linear) -> Tensor:
+        """A of samples that attend to each other, sparse CSR (n, n)."""
+        z, queries, keys, gate = linear
+        _, graph = attend(
+            queries,
+            keys,
+            z[:, :0],  # nothing to aggregate
+            gate,
+            self.alpha,
+            return_graph=True,
+            exclude=self._excluded(z),
+        )
+        return graph
+
+    def sparsity(self, h: Tensor) -> float:
+        """Non-zeros over all entries of the graph of a batch."""
+        if self.graph == "identity":
+            return 1 / len(h)
+        return self.attention_graph(self.linear(h)).values().numel() / len(h) ** 2
+
+    def _excluded(self, z: Tensor) -> Tensor | None:
+        return None if self.self_loops else torch.arange(len(z), device=z.device)
+
+
+class Network(nn.Module):
+    """L ≥ 1 views side by side; they meet only in the objective and in the vote."""
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        n_clusters: int,
+        *,
+        alpha: float = 1.5,
+        graph: GraphForm = "sparse",
+        gate: GateForm = "none",
+        gate_input: GateInput = "z",
+        dropout: float = 0.0,
+        self_loops: bool = True,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if not widths:
+            raise ValueError("a network needs at least one view")
+        self.views = nn.ModuleList(
+            ViewNetwork(
+                width,
+                n_clusters,
+                alpha=alpha,
+                graph=graph,
+                gate=gate,
+                gate_input=gate_input,
+                dropout=dropout,
+                self_loops=self_loops,
+                generator=generator,
+            )
+            for width in widths
+        )
+
+    @property
+    def view_networks(self) -> list[ViewNetwork]:
+        """The networks of the single views."""
+        return [view for view in self.views if isinstance(view, ViewNetwork)]
+
+    def forward(
+        self, features: Sequence[Tensor], generator: torch.Generator | None = None
+    ) -> list[Tensor]:
+        """log q of each view, (n, C), for one batch (eq. prob)."""
+        return [
+            torch.log_softmax(view(h, generator), dim=1)
+            for view, h in zip(self.views, features, strict=True)
+        ]
+
+
+def vote(log_q: Sequence[Tensor]) -> Tensor:
+    """Mean over views of q, (n, C): its argmax is the cluster (eq. pseudo)."""
+    return torch.stack([view.exp() for view in log_q]).mean(dim=0)
+
+
+def _xavier(width: int, generator: torch.Generator | None) -> Tensor:
+    bound = (3 / width) ** 0.5  # sqrt(6 / (fan_in + fan_out)) of a square matrix
+    return torch.empty(width, width).uniform_(-bound, bound, generator=generator)

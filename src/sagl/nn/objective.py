@@ -1,0 +1,100 @@
+"""The self-supervised loss: pseudo-label + γ · diversity + β · alignment.
+
+Every term takes log q of each view, a list of L tensors of shape (n, C).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from sagl.nn.network import vote
+
+PseudoLabelForm = Literal["log", "linear"]
+AlignmentForm = Literal["symmetric", "one-way"]
+DiversityCount = Literal["views", "pairs"]
+
+
+def consensus(log_q: Sequence[Tensor]) -> Tensor:
+    """The label of each sample on which the views agree, (n,) (eq. pseudo)."""
+    return vote([view.detach() for view in log_q]).argmax(dim=1)
+
+
+def pseudo_label(
+    log_q: Sequence[Tensor], labels: Tensor, form: PseudoLabelForm = "log"
+) -> Tensor:
+    """Pull each view towards the consensus ``labels`` (eq. pred_loss).
+
+    ``"log"`` is the paper's −log q_y, ``"linear"`` the released code's −q_y, which
+    lets go of samples that a view finds implausible.
+    """
+    chosen = torch.stack([view.gather(1, labels[:, None]) for view in log_q])
+    if form == "linear":
+        chosen = chosen.exp()
+    elif form != "log":
+        raise ValueError(f"pseudo-label form must be 'log' or 'linear', got {form!r}")
+    return -chosen.mean(dim=1).sum()
+
+
+def diversity(log_q: Sequence[Tensor]) -> Tensor:
+    """Negative entropy of the batch's mean assignment, summed over the views."""
+    mean_q = torch.stack([view.exp().mean(dim=0) for view in log_q])  # (L, C)
+    return torch.xlogy(mean_q, mean_q).sum()
+
+
+def alignment(log_q: Sequence[Tensor], form: AlignmentForm = "symmetric") -> Tensor:
+    """Cross-entropy between the views' assignments, over pairs of views.
+
+    ``"symmetric"`` is the paper's sum over ordered pairs; ``"one-way"`` the released
+    code's, −q^ν log q^μ for μ < ν only, which makes the order of the views matter.
+    """
+    if form not in ("symmetric", "one-way"):
+        raise ValueError(
+            f"alignment form must be 'symmetric' or 'one-way', got {form!r}"
+        )
+    pairs = permutations if form == "symmetric" else combinations
+    loss = log_q[0].new_zeros(())
+    for mu, nu in pairs(range(len(log_q)), 2):
+        loss = loss - (log_q[nu].exp() * log_q[mu]).sum(dim=1).mean()
+    return loss
+
+
+class Loss(NamedTuple):
+    """The weighted sum, the three terms it is made of, unweighted, and the labels."""
+
+    total: Tensor
+    pseudo_label: Tensor
+    diversity: Tensor
+    alignment: Tensor
+    labels: Tensor  # (n,) the cluster on which the views agree
+
+    def terms(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The four numbers, without the labels."""
+        return self.total, self.pseudo_label, self.diversity, self.alignment
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The total loss (eq. totalloss) with its weights and forms chosen."""
+
+    gamma: float
+    beta: float
+    pseudo_label_form: PseudoLabelForm = "log"
+    alignment_form: AlignmentForm = "symmetric"
+    # "pairs": each view's diversity counts once per other view, as released.
+    diversity_count: DiversityCount = "views"
+
+    def __call__(self, log_q: Sequence[Tensor]) -> Loss:
+        labels = consensus(log_q)
+        label = pseudo_label(log_q, labels, self.pseudo_label_form)
+        spread = diversity(log_q)
+        if self.diversity_count == "pairs":
+            spread = spread * max(1, len(log_q) - 1)
+        agreement = alignment(log_q, self.alignment_form)
+        total = label + self.gamma * spread + self.beta * agreement
+        return Loss(total, label, spread, agreement, labels)

@@ -1,0 +1,173 @@
+"""A run directory: a trained model on disk, whole or not there at all.
+
+    config.json          format version, settings, views, checksums; written last
+    model.safetensors    the network
+    anchors.safetensors  linear features of the anchors, one tensor per view
+    history.jsonl        one record per line
+    labels.csv           sample, cluster and confidence of the training samples
+    graph.npz            mean of the views' graphs, SciPy CSR; written by `sagl fit`
+
+A directory without ``config.json`` is not a run, so a killed save leaves none.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sagl._version import __version__
+from sagl.features.predictions import prediction_table
+from sagl.settings import Settings
+from sagl.storage import read_tensors, sha256, write_json, write_tensors, write_text
+
+FORMAT = 1
+CONFIG = "config.json"
+MODEL = "model.safetensors"
+ANCHORS = "anchors.safetensors"
+HISTORY = "history.jsonl"
+LABELS = "labels.csv"
+GRAPH = "graph.npz"
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """All that a fitted model consists of."""
+
+    params: dict[str, Any]
+    settings: Settings
+    view_names: tuple[str, ...]
+    view_widths: tuple[int, ...]
+    network: dict[str, Tensor]
+    anchors: list[Tensor]
+    history: list[dict[str, Any]]
+    n_steps: int
+    labels: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+
+
+def refuse_existing_run(directory: Path) -> None:
+    """Refuse a place that is taken; nothing is touched."""
+    if (directory / CONFIG).exists():
+        raise ValueError(
+            f"{directory} already holds a run; choose another directory or remove it"
+        )
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"{directory} is a file; a run needs a directory")
+
+
+def make_writable(directory: Path) -> None:
+    """Make the directory and see that files can be written to it."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe = directory / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"{directory}: cannot be written: {error.strerror}") from None
+
+
+def write_run(directory: Path, run: SavedRun) -> None:
+    """Write all files, ``config.json`` last; leave none of them if one fails."""
+    refuse_existing_run(directory)
+    make_writable(directory)
+    history = "".join(json.dumps(record) + "\n" for record in run.history)
+    anchors = {str(i): z for i, z in enumerate(run.anchors)}
+    try:
+        write_tensors(directory / MODEL, run.network)
+        write_tensors(directory / ANCHORS, anchors)
+        write_text(directory / HISTORY, history)
+        write_text(directory / LABELS, prediction_table(run.labels, run.confidence))
+        config = {
+            "format": FORMAT,
+            "sagl": __version__,
+            "params": run.params,
+            "settings": run.settings.as_dict(),
+            "views": [
+                {"name": name, "width": width}
+                for name, width in zip(run.view_names, run.view_widths, strict=True)
+            ],
+            "n_samples": len(run.labels),
+            "n_steps": run.n_steps,
+            "sha256": {
+                name: sha256(directory / name)
+                for name in (MODEL, ANCHORS, HISTORY, LABELS)
+            },
+        }
+        write_json(directory / CONFIG, config)
+    except OSError as error:
+        for name in (MODEL, ANCHORS, HISTORY, LABELS):
+            (directory / name).unlink(missing_ok=True)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        cure = "free some space or choose another place" if full else "nothing was kept"
+        raise ValueError(
+            f"{directory}: could not be written: {error.strerror}; {cure}"
+        ) from None
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """``config.json`` of a run, refused when it is missing, damaged or too new."""
+    path = directory / CONFIG
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        version = int(config["format"])
+    except FileNotFoundError:
+        raise ValueError(
+            f"{directory} holds no run: there is no {CONFIG} in it"
+        ) from None
+    except NotADirectoryError:
+        raise ValueError(f"{directory} is not a run directory") from None
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{path} is damaged: not a run's configuration") from None
+    if version > FORMAT:
+        raise ValueError(
+            f"{directory} is of format {version}, by sagl {config.get('sagl')}; "
+            f"this sagl {__version__} reads up to format {FORMAT}: upgrade sagl"
+        )
+    return dict(config)
+
+
+def read_run(directory: Path) -> SavedRun:
+    """Read a run and check that no file is missing or altered."""
+    config = read_config(directory)
+    try:
+        for name, checksum in config["sha256"].items():
+            path = directory / name
+            if not path.is_file():
+                raise ValueError(f"{path} is missing: the run is damaged")
+            if sha256(path) != checksum:
+                raise ValueError(
+                    f"{path} is damaged: its content is not what was written; "
+                    "restore it or fit again"
+                )
+        network, _ = read_tensors(directory / MODEL)
+        anchors, _ = read_tensors(directory / ANCHORS)
+        history = (directory / HISTORY).read_text(encoding="utf-8").splitlines()
+        table = np.loadtxt(directory / LABELS, delimiter=",", skiprows=1, ndmin=2)
+        known = {field.name for field in fields(Settings)}
+        settings = Settings(
+            **{k: v for k, v in config["settings"].items() if k in known}
+        )
+        return SavedRun(
+            params=config["params"],
+            settings=settings,
+            view_names=tuple(view["name"] for view in config["views"]),
+            view_widths=tuple(view["width"] for view in config["views"]),
+            network=network,
+            anchors=[anchors[str(i)] for i in range(len(anchors))],
+            history=[json.loads(line) for line in history],
+            n_steps=config["n_steps"],
+            labels=table[:, 1].astype(np.int64),
+            confidence=table[:, 2],
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"{directory / CONFIG} is damaged: {error} is missing"
+        ) from None

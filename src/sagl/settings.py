@@ -1,0 +1,148 @@
+"""From the parameters a user gave to the complete settings of one run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any, get_args
+
+from sagl.nn.gate import GateForm
+from sagl.nn.network import GateInput, GraphForm
+from sagl.nn.objective import AlignmentForm, DiversityCount, PseudoLabelForm
+from sagl.recipes import Recipe, get_recipe
+from sagl.training.feed import Normalization
+from sagl.training.sampler import batches_per_epoch
+
+# A batch of about ten samples per cluster measures best: with fewer, the diversity
+# term starves; with many more, the graph grows too sure too early.
+_BATCH_PER_CLUSTER = 10
+_MIN_BATCH = 100
+_ANCHOR_BATCHES = 5
+_MIN_ANCHORS = 2000
+
+_CHOICES = {
+    "graph": get_args(GraphForm),
+    "gate": get_args(GateForm),
+    "gate_input": get_args(GateInput),
+    "pseudo_label": get_args(PseudoLabelForm),
+    "alignment": get_args(AlignmentForm),
+    "normalize": get_args(Normalization),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every number and choice of one run, nothing left open."""
+
+    n_clusters: int
+    gamma: float
+    beta: float
+    learning_rate: float
+    batch_size: int
+    steps: int
+    dropout: float
+    alpha: float
+    graph: GraphForm
+    gate: GateForm
+    gate_input: GateInput
+    pseudo_label: PseudoLabelForm
+    alignment: AlignmentForm
+    diversity_count: DiversityCount
+    normalize: Normalization
+    self_loops: bool
+    n_anchors: int
+    tolerance: float
+    patience: int
+    seed: int
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
+    """Check the parameters of an estimator and fill in what they leave open."""
+    recipe = get_recipe(params["recipe"])
+    n_clusters = _integer("n_clusters", params["n_clusters"], 2)
+    if n_samples < n_clusters:
+        raise ValueError(
+            f"n_samples={n_samples} is fewer than n_clusters={n_clusters}; "
+            "ask for fewer clusters or give more samples"
+        )
+    batch_size = params["batch_size"]
+    if batch_size == "auto":
+        batch_size = max(_MIN_BATCH, _BATCH_PER_CLUSTER * n_clusters)
+    batch_size = min(_integer("batch_size", batch_size, 2), n_samples)
+    n_anchors = params["n_anchors"]
+    if n_anchors == "auto":
+        n_anchors = max(_MIN_ANCHORS, _ANCHOR_BATCHES * batch_size)
+    chosen = _with_recipe(params, recipe)
+    for name, allowed in _CHOICES.items():
+        if chosen[name] not in allowed:
+            names = ", ".join(repr(choice) for choice in allowed)
+            raise ValueError(f"{name} must be one of {names}; got {chosen[name]!r}")
+    return Settings(
+        n_clusters=n_clusters,
+        gamma=_number("gamma", chosen["gamma"], 0),
+        beta=_number("beta", chosen["beta"], 0),
+        learning_rate=_number("learning_rate", chosen["learning_rate"], 0, strict=True),
+        batch_size=batch_size,
+        steps=_steps(chosen, recipe, batches_per_epoch(n_samples, batch_size)),
+        dropout=_number("dropout", chosen["dropout"], 0, below=1),
+        alpha=_number("alpha", chosen["alpha"], 1),
+        n_anchors=min(_integer("n_anchors", n_anchors, 1), n_samples),
+        tolerance=_number("tolerance", chosen["tolerance"], 0),
+        patience=_integer("patience", chosen["patience"], 1),
+        self_loops=bool(chosen["self_loops"]),
+        diversity_count=recipe.diversity_count,
+        seed=seed,
+        **{name: chosen[name] for name in _CHOICES},
+    )
+
+
+def _with_recipe(params: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
+    chosen = dict(params)
+    for field in fields(recipe):
+        if field.name not in ("epochs", "steps") and chosen.get(field.name) is None:
+            chosen[field.name] = getattr(recipe, field.name)
+    return chosen
+
+
+def _steps(chosen: dict[str, Any], recipe: Recipe, per_epoch: int) -> int:
+    epochs, steps = chosen["epochs"], chosen["steps"]
+    if epochs is not None and steps is not None:
+        raise ValueError(
+            f"give epochs or steps, not both (epochs={epochs!r}, steps={steps!r})"
+        )
+    if epochs is None and steps is None:
+        epochs, steps = recipe.epochs, recipe.steps
+    if epochs is not None:
+        return _integer("epochs", epochs, 1) * per_epoch
+    return _integer("steps", steps, 1)
+
+
+def _integer(name: str, value: Any, least: int) -> int:
+    whole = not isinstance(value, bool) and hasattr(value, "__index__")
+    if not whole or value < least:
+        raise ValueError(
+            f"{name} must be a whole number of at least {least}; got {value!r}"
+        )
+    return int(value)
+
+
+def _number(
+    name: str,
+    value: Any,
+    least: float,
+    *,
+    strict: bool = False,
+    below: float = math.inf,
+) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number; got {value!r}") from None
+    if not least <= number < below or (strict and number == least):
+        bound = f"above {least}" if strict else f"at least {least}"
+        limit = "" if below == math.inf else f" and below {below}"
+        raise ValueError(f"{name} must be {bound}{limit}; got {value!r}")
+    return number

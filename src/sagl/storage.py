@@ -1,0 +1,76 @@
+"""Files that are either whole or absent: atomic writes, checksums, safe arrays."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import safetensors
+from safetensors.torch import save as tensors_to_bytes
+from torch import Tensor
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path`` that takes its place when the block succeeds.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     target = Path(directory) / "numbers.txt"
+    ...     with replacing(target) as temporary:
+    ...         _ = temporary.write_text("1 2 3")
+    ...     target.read_text()
+    '1 2 3'
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+) -> None:
+    """A safetensors file of the tensors, moved to the CPU."""
+    on_cpu = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    with replacing(path) as temporary:
+        temporary.write_bytes(tensors_to_bytes(on_cpu, dict(metadata or {})))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and the metadata of a safetensors file."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            tensors: dict[str, Tensor] = {k: file.get_tensor(k) for k in file.keys()}  # noqa: SIM118
+            metadata: dict[str, str] = file.metadata() or {}
+            return tensors, metadata
+    except (safetensors.SafetensorError, ValueError) as error:
+        raise ValueError(
+            f"{path}: damaged or not a safetensors file ({error})"
+        ) from None
+
+
+def sha256(path: Path) -> str:
+    """Checksum of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

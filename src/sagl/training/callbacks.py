@@ -1,0 +1,82 @@
+"""Watchers of a training run. Each hook does nothing unless overridden."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from sagl.training.trainer import Trainer
+
+
+class Callback:
+    """Base class: override the moments you care about."""
+
+    def on_train_begin(self, trainer: Trainer) -> None:
+        """Before the first step, and again when a run is resumed."""
+
+    def on_step(self, trainer: Trainer) -> None:
+        """After every optimiser step."""
+
+    def on_record(self, trainer: Trainer) -> None:
+        """After a record was added to ``trainer.history``."""
+
+    def on_train_end(self, trainer: Trainer) -> None:
+        """After the last step."""
+
+
+class ProgressBar(Callback):
+    """A bar on stderr with the loss and the share of samples that still move."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def on_train_begin(self, trainer: Trainer) -> None:
+        self._bar = tqdm(
+            total=trainer.plan.steps,
+            initial=trainer.step,
+            desc="training",
+            unit="step",
+            file=sys.stderr,
+            dynamic_ncols=True,
+            leave=False,
+            mininterval=0.5,
+        )
+
+    def on_step(self, trainer: Trainer) -> None:
+        self._bar.update(1)
+
+    def on_record(self, trainer: Trainer) -> None:
+        record = trainer.history[-1]
+        self._bar.set_postfix_str(
+            f"loss {record['loss']:.3f}, moving {record['changed']:.1%}, "
+            f"clusters {record['clusters']}",
+            refresh=False,
+        )
+
+    def on_train_end(self, trainer: Trainer) -> None:
+        self._bar.close()
+
+
+class StopWhenStable(Callback):
+    """Stop when hardly any sample has changed its cluster for a while.
+
+    Parameters
+    ----------
+    tolerance : float
+        The largest share of samples that may still move.
+    patience : int
+        For how many records in a row.
+    """
+
+    def __init__(self, tolerance: float, patience: int) -> None:
+        self.tolerance = tolerance
+        self.patience = patience
+
+    def on_record(self, trainer: Trainer) -> None:
+        last = trainer.history[-self.patience :]
+        trainer.stop = len(last) == self.patience and all(
+            record["changed"] <= self.tolerance for record in last
+        )

@@ -1,0 +1,118 @@
+"""Checkpoints: all that a killed run needs to end as if it had not been killed.
+
+One safetensors file, written under another name and renamed, so that it is either
+the old checkpoint or the new one. It holds the parameters, Adam's moments and the
+last pseudo-labels as tensors, and the rest as JSON in its metadata. The order of the
+batches and the dropout are functions of the seed and the step, so no generator needs
+to be saved.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sagl.storage import read_tensors, write_tensors
+from sagl.training.callbacks import Callback
+from sagl.training.trainer import Trainer
+
+FILE_NAME = "checkpoint.safetensors"
+
+
+class Checkpointer(Callback):
+    """Writes a checkpoint at records, at most one every so many seconds.
+
+    Parameters
+    ----------
+    directory : Path
+    fingerprint : dict
+        What the run is: settings and data. A checkpoint of another run is refused.
+    every_seconds : float, default=30
+    """
+
+    def __init__(
+        self, directory: Path, fingerprint: dict[str, Any], every_seconds: float = 30
+    ) -> None:
+        self.path = directory / FILE_NAME
+        self.fingerprint = fingerprint
+        self.every_seconds = every_seconds
+        self._last = time.monotonic()
+
+    def on_train_begin(self, trainer: Trainer) -> None:
+        """Take up the run where its checkpoint left it, if there is one."""
+        if not self.path.exists():
+            return
+        tensors, metadata = read_tensors(self.path)
+        try:
+            saved = json.loads(metadata["fingerprint"])
+            state = json.loads(metadata["state"])
+        except (KeyError, ValueError):
+            raise ValueError(
+                f"{self.path}: not a training checkpoint; remove it to start anew"
+            ) from None
+        _check_same_run(self.path, saved, self.fingerprint)
+        _restore(trainer, tensors, state)
+
+    def on_record(self, trainer: Trainer) -> None:
+        if time.monotonic() - self._last >= self.every_seconds:
+            self.write(trainer)
+
+    def write(self, trainer: Trainer) -> None:
+        tensors = {f"network.{k}": v for k, v in trainer.network.state_dict().items()}
+        tensors["labels"] = trainer.labels
+        for i, moments in trainer.optimizer.state_dict()["state"].items():
+            for name, value in moments.items():
+                tensors[f"adam.{i}.{name}"] = value
+        state = {
+            "step": trainer.step,
+            "epoch": trainer.epoch,
+            "stop": trainer.stop,
+            "history": trainer.history,
+        }
+        write_tensors(
+            self.path,
+            tensors,
+            {
+                "fingerprint": json.dumps(self.fingerprint),
+                "state": json.dumps(state),
+            },
+        )
+        self._last = time.monotonic()
+
+
+def _check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> None:
+    now = json.loads(json.dumps(now))  # as it would look when read back
+    for name in sorted(saved.keys() | now.keys()):
+        if saved.get(name) != now.get(name):
+            raise ValueError(
+                f"{path} belongs to another run: {name} was {saved.get(name)!r} and is "
+                f"now {now.get(name)!r}; use the same settings and data to resume, or "
+                "another directory to start anew"
+            )
+
+
+def _restore(
+    trainer: Trainer, tensors: dict[str, torch.Tensor], state: dict[str, Any]
+) -> None:
+    device = trainer.labels.device
+    adam: dict[int, dict[str, torch.Tensor]] = {}
+    network: dict[str, torch.Tensor] = {}
+    for name, value in tensors.items():
+        kind, _, rest = name.partition(".")
+        if kind == "network":
+            network[rest] = value
+        elif kind == "adam":
+            index, _, moment = rest.partition(".")
+            adam.setdefault(int(index), {})[moment] = value
+    trainer.network.load_state_dict(network)
+    groups = trainer.optimizer.state_dict()["param_groups"]
+    trainer.optimizer.load_state_dict({"state": adam, "param_groups": groups})
+    trainer.labels.copy_(tensors["labels"].to(device))
+    trainer.step = state["step"]
+    trainer.epoch = state["epoch"]
+    trainer.stop = state["stop"]
+    trainer.history[:] = state["history"]

@@ -1,0 +1,87 @@
+"""From views to the standardised tensors of a batch on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sagl.nn.network import Network
+from sagl.views import Views
+
+Normalization = Literal["none", "center"]
+
+# The length that centred features have on average: the scale at which CLIP features
+# come and at which the paper's learning rates were chosen.
+_MEAN_NORM = 10.0
+# Views up to this size live on the device as float32; larger ones are read per batch.
+_RESIDENT_BYTES = 4 << 30
+_BLOCK_ROWS = 8192
+
+
+def set_standardization(network: Network, views: Views, kind: Normalization) -> None:
+    """Measure each view and store its shift and scale in the network.
+
+    ``"none"`` leaves features as they are; ``"center"`` subtracts the mean sample and
+    scales so that the mean distance from it is 10.
+    """
+    if kind == "none":
+        return
+    if kind != "center":
+        raise ValueError(f"normalize must be 'none' or 'center', got {kind!r}")
+    n = len(views)
+    sums = [np.zeros(width) for width in views.widths]
+    for block in views.blocks(_BLOCK_ROWS):
+        for total, h in zip(sums, block, strict=True):
+            total += h.sum(axis=0, dtype=np.float64)
+    means = [total / n for total in sums]
+    norms = [0.0] * len(means)
+    for block in views.blocks(_BLOCK_ROWS):
+        for i, h in enumerate(block):
+            norms[i] += float(np.linalg.norm(h - means[i], axis=1).sum())
+    for view, mean, norm in zip(network.view_networks, means, norms, strict=True):
+        view.encoder.shift.copy_(torch.from_numpy(mean))
+        view.encoder.scale.fill_(_MEAN_NORM * n / norm)
+
+
+class Feed:
+    """Standardised float32 batches of some views, on the device of the network."""
+
+    def __init__(
+        self,
+        views: Views,
+        network: Network,
+        device: torch.device,
+        resident_bytes: int = _RESIDENT_BYTES,
+    ) -> None:
+        self._views = views
+        self._encoders = [view.encoder for view in network.view_networks]
+        self._device = device
+        self._resident: list[Tensor] | None = None
+        if len(views) * sum(views.widths) * 4 <= resident_bytes:
+            self._resident = self._load(np.arange(len(views)))
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __call__(self, rows: NDArray[np.int64]) -> list[Tensor]:
+        """The given rows of every view, in the given order."""
+        if self._resident is None:
+            return self._load(rows)
+        index = torch.from_numpy(rows).to(self._device)
+        return [h.index_select(0, index) for h in self._resident]
+
+    def in_order(self) -> Iterator[list[Tensor]]:
+        """All samples from first to last, in blocks."""
+        for start in range(0, len(self), _BLOCK_ROWS):
+            yield self(np.arange(start, min(start + _BLOCK_ROWS, len(self))))
+
+    def _load(self, rows: NDArray[np.int64]) -> list[Tensor]:
+        return [
+            encoder.standardize(torch.from_numpy(h).to(self._device))
+            for encoder, h in zip(self._encoders, self._views.take(rows), strict=True)
+        ]

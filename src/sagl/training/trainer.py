@@ -1,0 +1,158 @@
+"""The training loop: batches in, one Adam step each, a record now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sagl.nn.network import Network
+from sagl.nn.objective import Objective
+from sagl.training.feed import Feed
+from sagl.training.sampler import epoch_batches, step_seed
+
+if TYPE_CHECKING:
+    from sagl.training.callbacks import Callback
+
+Record = dict[str, Any]
+
+# At least this many steps lie between two records: measuring the graph's sparsity
+# costs about as much as a step.
+_RECORD_STEPS = 25
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and how fast to train."""
+
+    batch_size: int
+    steps: int
+    learning_rate: float
+    seed: int
+
+
+class Trainer:
+    """Runs a plan. Callbacks watch it, may set ``stop``, and see all its state.
+
+    Attributes
+    ----------
+    step, epoch : int
+        Optimiser steps and whole passes over the data done so far.
+    history : list of dict
+        One record per epoch, or per 25 steps where epochs are shorter.
+    labels : Tensor of shape (n,)
+        The last pseudo-label of each sample, −1 before its first.
+    stop : bool
+        Set by a callback to end training after the current record.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        objective: Objective,
+        feed: Feed,
+        plan: Plan,
+        device: torch.device,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.network = network
+        self.objective = objective
+        self.feed = feed
+        self.plan = plan
+        self.callbacks = callbacks
+        self.optimizer = torch.optim.Adam(
+            network.parameters(), lr=plan.learning_rate, fused=device.type != "mps"
+        )
+        self.step = 0
+        self.epoch = 0
+        self.stop = False
+        self.history: list[Record] = []
+        self.labels = torch.full((len(feed),), -1, device=device)
+        self._generator = torch.Generator(device)
+        self._clear_sums()
+
+    def run(self) -> None:
+        """Train from the current state to the end of the plan."""
+        self.network.train()
+        for callback in self.callbacks:
+            callback.on_train_begin(self)
+        while self.step < self.plan.steps and not self.stop:
+            self._run_epoch()
+            if self._since_record >= _RECORD_STEPS or self.step == self.plan.steps:
+                self._record()
+        self.network.eval()
+        for callback in self.callbacks:
+            callback.on_train_end(self)
+
+    def _run_epoch(self) -> None:
+        plan = self.plan
+        for rows in epoch_batches(
+            len(self.feed), plan.batch_size, plan.seed, self.epoch
+        ):
+            self._train_batch(rows)
+            self._last_rows = rows
+            for callback in self.callbacks:
+                callback.on_step(self)
+            if self.step == plan.steps:
+                break
+        self.epoch += 1
+
+    def _train_batch(self, rows: NDArray[np.int64]) -> None:
+        self._generator.manual_seed(step_seed(self.plan.seed, self.step))
+        log_q = self.network(self.feed(rows), self._generator)
+        loss = self.objective(log_q)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.total.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.step += 1
+
+        # Kept as tensors: reading them here would make a GPU wait at every step.
+        index = torch.from_numpy(rows).to(self.labels.device)
+        self._changed += (self.labels[index] != loss.labels).sum()
+        self.labels[index] = loss.labels
+        self._sums += torch.stack(loss.terms()).detach()
+        self._seen += len(rows)
+        self._since_record += 1
+
+    def _record(self) -> None:
+        total, label, spread, agreement = (self._sums / self._since_record).tolist()
+        record: Record = {
+            "step": self.step,
+            "epoch": self.epoch,
+            "loss": total,
+            "pseudo_label": label,
+            "diversity": spread,
+            "alignment": agreement,
+            "changed": int(self._changed) / self._seen,
+            "clusters": int((torch.bincount(self.labels + 1)[1:] > 0).sum()),
+            "sparsity": self._sparsity(),
+        }
+        if not np.isfinite(total):
+            raise FloatingPointError(
+                f"the loss became {total} at step {self.step}; try a smaller "
+                f"learning_rate (now {self.plan.learning_rate})"
+            )
+        self.history.append(record)
+        self._clear_sums()
+        for callback in self.callbacks:
+            callback.on_record(self)
+
+    @torch.no_grad()
+    def _sparsity(self) -> list[float]:
+        """Non-zeros over all entries of each view's graph, on the last batch."""
+        features = self.feed(self._last_rows)
+        return [
+            view.sparsity(h)
+            for view, h in zip(self.network.view_networks, features, strict=True)
+        ]
+
+    def _clear_sums(self) -> None:
+        device = self.labels.device
+        self._sums = torch.zeros(4, device=device)
+        self._changed = torch.zeros((), dtype=torch.int64, device=device)
+        self._seen = 0
+        self._since_record = 0
