@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, identity
+from scipy.sparse import csr_matrix, identity, issparse
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -362,7 +362,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return views
 
     def _as_views(self, X: Any, *, reset: bool) -> Views:
-        if isinstance(X, Views | Mapping) or is_list_of_views(X):
+        several = isinstance(X, Views | Mapping) or is_list_of_views(X)
+        if several and not issparse(X):  # a DOK matrix is a mapping, too
             views = Views(X)
             if reset:
                 self.n_features_in_ = sum(views.widths)

@@ -62,6 +62,8 @@ class Settings:
 def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
     """Check the parameters of an estimator and fill in what they leave open."""
     recipe = get_recipe(params["recipe"])
+    if n_samples < 2:
+        raise ValueError(f"n_samples={n_samples} is too few to find clusters in")
     n_clusters = _integer("n_clusters", params["n_clusters"], 2)
     if n_samples < n_clusters:
         raise ValueError(

@@ -118,7 +118,7 @@ class Views:
         """All samples in order, at most ``rows`` at a time, as float32."""
         for start in range(0, len(self), rows):
             yield [
-                np.ascontiguousarray(array[start : start + rows], dtype=np.float32)
+                np.array(array[start : start + rows], dtype=np.float32, order="C")
                 for array in self._arrays.values()
             ]
 

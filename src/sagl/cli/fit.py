@@ -77,7 +77,11 @@ def fit(
         device=device,
         verbose=not quiet,
     )
-    fit_run(model, read_views(view), out, graph=graph_file)
+    try:
+        fit_run(model, read_views(view), out, graph=graph_file)
+    except KeyboardInterrupt:
+        typer.echo("sagl: interrupted; the same command takes up the run", err=True)
+        raise typer.Exit(130) from None
     if as_json:
         print_json(describe(out))
     else:

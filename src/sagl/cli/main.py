@@ -54,8 +54,6 @@ def run() -> None:
         _fail(error, 2)
     except FloatingPointError as error:
         _fail(error, 1)
-    except KeyboardInterrupt:
-        _fail("interrupted; the same command takes up where it stopped", 130)
 
 
 def _fail(error: Any, code: int) -> None:

@@ -7,31 +7,24 @@ their numbers need not be equal.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array, csr_array, diags_array, hstack
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+from scipy.stats import entropy
 from sklearn.metrics import (
-    adjusted_mutual_info_score,
     adjusted_rand_score,
+    mutual_info_score,
     normalized_mutual_info_score,
 )
 
-Label = int | str
+from sagl.evaluation.expected_information import expected_information
+from sagl.evaluation.labels import Coded, Label, coded, coded_pair
 
 # Up to this many cells (128 MiB of float64) the dense solver is used: it is quicker
 # than the sparse one unless the table is nearly empty.
 _MAX_DENSE_CELLS = 2**24
-
-
-class _Coded(NamedTuple):
-    """Labels as numbers: sample i has the label ``names[codes[i]]``."""
-
-    names: list[Label]
-    codes: NDArray[np.intp]
 
 
 def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
@@ -51,7 +44,7 @@ def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     >>> clustering_accuracy(["cat", "cat", "dog", "dog"], [1, 1, 0, 1])
     0.75
     """
-    table = _contingency(*_coded_pair(y_true, y_pred))
+    table = _contingency(*coded_pair(y_true, y_pred))
     return _accuracy(table, _match(table))
 
 
@@ -69,7 +62,7 @@ def match_clusters(y_true: ArrayLike, y_pred: ArrayLike) -> dict[Label, Label]:
     >>> match_clusters(["cat", "cat", "dog", "dog"], [1, 1, 0, 1])
     {0: 'dog', 1: 'cat'}
     """
-    true, pred = _coded_pair(y_true, y_pred)
+    true, pred = coded_pair(y_true, y_pred)
     rows, columns = _match(_contingency(true, pred))
     class_of = dict(zip(columns.tolist(), rows.tolist(), strict=True))
     return {pred.names[j]: true.names[class_of[j]] for j in sorted(class_of)}
@@ -86,7 +79,7 @@ def balanced_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     >>> balanced_accuracy([0, 0, 0, 1], [5, 5, 5, 5])
     0.5
     """
-    table = _contingency(*_coded_pair(y_true, y_pred))
+    table = _contingency(*coded_pair(y_true, y_pred))
     return _mean_recall(table, _match(table))
 
 
@@ -102,7 +95,7 @@ def purity(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     >>> purity([0, 0, 1, 1], [0, 1, 2, 2])
     1.0
     """
-    return _purity(_contingency(*_coded_pair(y_true, y_pred)))
+    return _purity(_contingency(*coded_pair(y_true, y_pred)))
 
 
 def nmi(y_true: ArrayLike, y_pred: ArrayLike) -> float:
@@ -114,7 +107,7 @@ def nmi(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     >>> round(nmi([0, 0, 1, 1], [1, 1, 0, 0]), 6)
     1.0
     """
-    true, pred = _coded_pair(y_true, y_pred)
+    true, pred = coded_pair(y_true, y_pred)
     return float(normalized_mutual_info_score(true.codes, pred.codes))
 
 
@@ -127,8 +120,7 @@ def ami(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     >>> round(ami([0, 0, 1, 1], [1, 1, 0, 0]), 6)
     1.0
     """
-    true, pred = _coded_pair(y_true, y_pred)
-    return float(adjusted_mutual_info_score(true.codes, pred.codes))
+    return _ami(_contingency(*coded_pair(y_true, y_pred)))
 
 
 def ari(y_true: ArrayLike, y_pred: ArrayLike) -> float:
@@ -140,7 +132,7 @@ def ari(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     >>> ari([0, 0, 1, 1], [1, 1, 0, 0])
     1.0
     """
-    true, pred = _coded_pair(y_true, y_pred)
+    true, pred = coded_pair(y_true, y_pred)
     return float(adjusted_rand_score(true.codes, pred.codes))
 
 
@@ -153,14 +145,13 @@ def n_clusters_found(y_pred: ArrayLike) -> int:
     >>> n_clusters_found([7, 7, 2])
     2
     """
-    return len(_coded(y_pred, "y_pred").names)
+    return len(coded(y_pred, "y_pred").names)
 
 
 def clustering_scores(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:
     """All the scores of this module, with the matching solved once.
 
-    With a thousand clusters and a million samples nearly all of the time goes into
-    the chance correction of ``ami``: more than a minute.
+    A million samples in a thousand clusters take a few seconds.
 
     Examples
     --------
@@ -169,82 +160,21 @@ def clustering_scores(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:
     >>> scores["acc"], scores["n_clusters"]
     (0.75, 2)
     """
-    true, pred = _coded_pair(y_true, y_pred)
+    true, pred = coded_pair(y_true, y_pred)
     table = _contingency(true, pred)
     pairs = _match(table)
     return {
         "acc": _accuracy(table, pairs),
         "nmi": nmi(true.codes, pred.codes),
         "ari": ari(true.codes, pred.codes),
-        "ami": ami(true.codes, pred.codes),
+        "ami": _ami(table),
         "purity": _purity(table),
         "balanced_acc": _mean_recall(table, pairs),
         "n_clusters": len(pred.names),
     }
 
 
-def _coded_pair(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[_Coded, _Coded]:
-    true, pred = _coded(y_true, "y_true"), _coded(y_pred, "y_pred")
-    n_true, n_pred = len(true.codes), len(pred.codes)
-    if n_true != n_pred:
-        raise ValueError(
-            f"y_true has {n_true} labels and y_pred has {n_pred}; give one of each "
-            "per sample, in the same order"
-        )
-    return true, pred
-
-
-def _coded(labels: ArrayLike, name: str) -> _Coded:
-    array = _as_plain_labels(labels, name)
-    if array.ndim != 1:
-        raise ValueError(
-            f"{name} must be one-dimensional, got shape {array.shape}; give one label "
-            "per sample, not probabilities or one-hot rows"
-        )
-    if array.size == 0:
-        raise ValueError(f"{name} is empty; give at least one label")
-    names, codes = np.unique(array, return_inverse=True)
-    if array.dtype.kind == "f":
-        _check_whole(array, name)
-        return _Coded([int(value) for value in names], codes)
-    return _Coded(names.tolist(), codes)
-
-
-def _as_plain_labels(labels: ArrayLike, name: str) -> NDArray[Any]:
-    """Labels as an array of numbers or strings, never of objects."""
-    array = np.asarray(labels)
-    if array.dtype.kind == "U" and not isinstance(labels, np.ndarray):
-        # NumPy turns ["a", nan] into the strings "a" and "nan": look before it does.
-        array = np.asarray(labels, dtype=object)
-    if array.dtype == object:
-        flat = array.ravel().tolist()
-        of_strings = bool(flat) and isinstance(flat[0], str)
-        for i, value in enumerate(flat):
-            if isinstance(value, str) != of_strings or value is None:
-                raise ValueError(
-                    f"{name}[{i}] is {value!r}; labels must be all whole numbers or "
-                    "all strings"
-                )
-        array = np.asarray(array.tolist())
-    if array.dtype.kind not in "biufU":
-        raise ValueError(
-            f"{name} holds values of type {array.dtype}; labels must be whole numbers "
-            "or strings"
-        )
-    return array
-
-
-def _check_whole(array: NDArray[Any], name: str) -> None:
-    bad = ~np.isfinite(array) | (array != np.floor(array))
-    if bad.any():
-        i = int(np.argmax(bad))
-        raise ValueError(
-            f"{name}[{i}] is {array[i]}; labels must be whole numbers or strings, "
-            "without missing values"
-        )
-
-
-def _contingency(true: _Coded, pred: _Coded) -> csr_array:
+def _contingency(true: Coded, pred: Coded) -> csr_array:
     """How many samples each class (row) shares with each cluster (column)."""
     ones = np.ones(len(true.codes), dtype=np.int64)
     shape = (len(true.names), len(pred.names))
@@ -302,3 +232,14 @@ def _mean_recall(table: csr_array, pairs: _Pairs) -> float:
 
 def _purity(table: csr_array) -> float:
     return float(table.max(axis=0).sum() / table.sum())
+
+
+def _ami(table: csr_array) -> float:
+    n_rows, n_columns = table.shape
+    if table.nnz == n_rows == n_columns:
+        return 1.0  # the same partition; if all are single samples, 0 / 0 below
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    expected = expected_information(rows, columns)
+    information = mutual_info_score(None, None, contingency=table)
+    largest = (entropy(rows) + entropy(columns)) / 2
+    return float((information - expected) / (largest - expected))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sagl.nn.attention import attend
+from sagl.nn.entmax import entmax_rows
 from sagl.nn.network import Linear, Network, ViewNetwork, concatenate, vote
 
 _MANTISSA = 53  # bits that float64 holds exactly
@@ -114,20 +114,25 @@ class Predictor:
             if view.graph == "identity":
                 out.append(new.z + new.z + view.bias)
                 continue
-            bits = _bits(new.z.shape[1])
-            _, graph = attend(
-                _on_grid(new.queries, bits, dim=1),
-                _on_grid(keys, bits, dim=1),
-                z_anchors[:, :0],  # only the graph is wanted
-                new.gate,
-                view.alpha,
-                return_graph=True,
-                own=(_on_grid(new.keys, bits, dim=1), new.z[:, :0]),
-            )
-            A = graph.to_dense()  # (rows, a + 1)
+            A = self._weights(view, new, keys)  # (rows, a + 1)
             aggregated = _exact_mean(A[:, :-1], z_anchors) + A[:, -1:] * new.z
             out.append(aggregated + new.z + view.bias)
         return out
+
+    def _weights(self, view: ViewNetwork, new: Linear, keys: Tensor) -> Tensor:
+        """Attention of new samples to the anchors and, last, to themselves.
+
+        Dense rows of one length, not ``attend``: what it prunes, and so the order of
+        its sums, depends on the other rows of a block.
+        """
+        bits = _bits(keys.shape[1])
+        queries = _on_grid(new.queries, bits, dim=1)
+        to_anchors = queries @ _on_grid(keys, bits, dim=1).T
+        to_itself = (queries * _on_grid(new.keys, bits, dim=1)).sum(dim=1, keepdim=True)
+        scores = torch.cat([to_anchors, to_itself], dim=1) / keys.shape[1] ** 0.5
+        if new.gate is not None:
+            scores = scores * new.gate[:, None]
+        return entmax_rows(scores, view.alpha)
 
 
 def exact_matmul(x: Tensor, y: Tensor) -> Tensor:

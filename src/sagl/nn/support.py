@@ -1,0 +1,182 @@
+"""Which scores get weight: blocks of rows, pruned, projected, kept sparse or dense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sagl.nn.entmax import threshold
+from sagl.nn.sparse import CSR
+
+# Scores of a block: 2^21 float32 are 8 MiB, which stay in the cache while the block is
+# pruned, yet give the matrix product enough rows to be efficient.
+_BLOCK_SCORES = 1 << 21
+# A block is kept dense when more than this share of it survives, or when one of its
+# rows keeps more than half: sparse bookkeeping would cost more than it saves.
+_DENSE_SHARE = 0.12
+_DENSE_ROW = 0.5
+# Dense weights kept for the backward pass; beyond this they are computed again.
+_KEPT_BYTES = 1 << 30
+
+
+class Scores(NamedTuple):
+    """x = q keys^T, in the units of entmax, without ever being a whole matrix."""
+
+    q: Tensor  # (m, C), with the gate, 1/sqrt(C) and α − 1 in it
+    keys: Tensor  # (n, C)
+    alpha: float
+    exclude: Tensor | None  # (m,) the one key each query may not see
+
+    def rows(self, rows: slice) -> Tensor:
+        """The scores of some queries, (b, n)."""
+        x = self.q[rows] @ self.keys.T
+        if x.dtype in (torch.float16, torch.bfloat16):  # autocast chose the product
+            x = x.float()
+        if self.exclude is not None:
+            x.scatter_(1, self.exclude[rows, None], -torch.inf)
+        return x
+
+    def blocks(self) -> Iterator[slice]:
+        """Rows that are looked at together, from first to last."""
+        step = max(1, _BLOCK_SCORES // len(self.keys))
+        for start in range(0, len(self.q), step):
+            yield slice(start, min(start + step, len(self.q)))
+
+
+class Sparse(NamedTuple):
+    """The weights of one block of rows, the non-zeros alone."""
+
+    counts: Tensor  # (b,) non-zeros of each row
+    cols: Tensor  # (nnz,)
+    weights: Tensor  # (nnz,)
+
+
+@dataclass
+class Dense:
+    """The weights of one block of rows that is too full to be sparse."""
+
+    rows: slice
+    tau: Tensor  # (b, 1) the threshold; for softmax the log of the normaliser
+    kept: Tensor | None  # (b, n) weights, or None: they are computed when needed
+
+    def weights(self, scores: Scores) -> Tensor:
+        if self.kept is not None:
+            return self.kept
+        return _weights(scores.rows(self.rows), self.tau, scores.alpha)
+
+
+@dataclass
+class Support:
+    """All weights: a CSR matrix, and dense blocks for the rows that it leaves empty."""
+
+    scores: Scores
+    sparse: CSR
+    dense: list[Dense]
+
+    def graph(self) -> CSR:
+        """All weights as one CSR matrix."""
+        if not self.dense:
+            return self.sparse
+        crow, cols, weights, shape = self.sparse
+        full = {block.rows.start: block for block in self.dense}
+        parts = []
+        for rows in self.scores.blocks():
+            if rows.start in full:
+                parts.append(_non_zeros(full[rows.start].weights(self.scores)))
+            else:
+                entries = slice(int(crow[rows.start]), int(crow[rows.stop]))
+                counts = crow[rows.start : rows.stop + 1].diff()
+                parts.append(Sparse(counts, cols[entries], weights[entries]))
+        return _stack(parts, shape[1])
+
+
+def find_support(scores: Scores) -> Support:
+    """Project every row of the scores, a block at a time."""
+    parts: list[Sparse] = []
+    dense: list[Dense] = []
+    room = _KEPT_BYTES
+    for rows in scores.blocks():
+        x = scores.rows(rows)
+        part = None if scores.alpha == 1 else _project_sparse(x, scores.alpha)
+        if part is None:
+            tau, weights = _project_dense(x, scores.alpha)
+            room -= weights.numel() * weights.element_size()
+            dense.append(Dense(rows, tau, weights if room >= 0 else None))
+            part = _no_entries(weights)
+        parts.append(part)
+    return Support(scores, _stack(parts, len(scores.keys)), dense)
+
+
+def _project_sparse(x: Tensor, alpha: float) -> Sparse | None:
+    """Prune, then project the survivors; None where too many survive.
+
+    The largest entry weighs at most one, so τ ≥ max − 1, and an entry at or below
+    max − 1 has no weight. Survivors are moved to the left of a narrow matrix, on which
+    the threshold is cheap to find.
+    """
+    b, n = x.shape
+    top = x.amax(dim=1, keepdim=True)
+    survives = x > top - 1
+    counts = survives.sum(dim=1)
+    total, width = int(counts.sum()), int(counts.max())
+    if total > _DENSE_SHARE * x.numel() or width > _DENSE_ROW * n:
+        return None
+    flat = survives.view(-1).nonzero().squeeze(1)  # (survivors,) in row order
+    rows = torch.repeat_interleave(counts, output_size=total)
+    place = torch.arange(total, device=x.device) + (
+        torch.arange(b, device=x.device) * width - counts.cumsum(0) + counts
+    ).index_select(0, rows)
+    narrow = x.new_full((b * width,), -torch.inf)
+    narrow.index_copy_(0, place, x.view(-1).index_select(0, flat))
+    narrow = narrow.view(b, width).sub_(top)
+    weights = _weights(narrow, threshold(narrow, alpha), alpha)
+    weights = weights.view(-1).index_select(0, place)
+    inside = weights.nonzero().squeeze(1)
+    rows, flat = rows.index_select(0, inside), flat.index_select(0, inside)
+    return Sparse(
+        torch.bincount(rows, minlength=b),
+        flat - rows * n,
+        weights.index_select(0, inside),
+    )
+
+
+def _project_dense(x: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
+    """Threshold and weights of a full block; overwrites ``x``."""
+    if alpha == 1:
+        tau = x.logsumexp(dim=1, keepdim=True)
+        return tau, x.sub_(tau).exp_()
+    top = x.amax(dim=1, keepdim=True)
+    tau = threshold(x.sub_(top), alpha)
+    return tau + top, _weights(x, tau, alpha)
+
+
+def _weights(x: Tensor, tau: Tensor, alpha: float) -> Tensor:
+    """[x − τ]_+ ^ (1/(α−1)), or for α = 1 exp(x − τ); overwrites ``x``."""
+    gap = x.sub_(tau)
+    if alpha == 1:
+        return gap.exp_()
+    gap.clamp_(min=0)
+    if alpha == 2:
+        return gap
+    return gap.square_() if alpha == 1.5 else gap.pow_(1 / (alpha - 1))
+
+
+def _non_zeros(weights: Tensor) -> Sparse:
+    rows, cols = weights.nonzero(as_tuple=True)
+    counts = torch.bincount(rows, minlength=len(weights))
+    return Sparse(counts, cols, weights[rows, cols])
+
+
+def _no_entries(like: Tensor) -> Sparse:
+    none = torch.zeros(0, dtype=torch.int64, device=like.device)
+    return Sparse(none.new_zeros(len(like)), none, like.new_zeros(0))
+
+
+def _stack(parts: list[Sparse], n: int) -> CSR:
+    counts, cols, weights = (torch.cat(field) for field in zip(*parts, strict=True))
+    crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    return CSR(crow, cols, weights, (len(counts), n))

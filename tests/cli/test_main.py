@@ -1,0 +1,262 @@
+"""The command line end to end: what it writes, what it prints, what it refuses."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import load_npz
+
+import sagl
+from sagl import SAGL
+from sagl.cli.main import run
+from tests.conftest import clustered_views
+
+
+@pytest.fixture
+def sagl_cli(monkeypatch, capsys):
+    """Runs a command line in this process: exit code, stdout, stderr."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["sagl", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_:
+            run()
+        output = capsys.readouterr()
+        return exit_.value.code or 0, output.out, output.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Views and labels as files: 200 to fit, 40 to predict."""
+    directory = tmp_path_factory.mktemp("files")
+    views, labels = clustered_views()
+    for name, array in views.items():
+        np.save(directory / f"{name}.npy", array[:200])
+        np.save(directory / f"new-{name}.npy", array[200:])
+    np.save(directory / "labels.npy", labels[200:])
+    return directory
+
+
+def view_options(files, prefix=""):
+    return [
+        "--view",
+        f"wide={files}/{prefix}wide.npy",
+        "--view",
+        f"narrow={files}/{prefix}narrow.npy",
+    ]
+
+
+def fit_options(files, out, *more):
+    options = [*view_options(files), "--clusters", 4, "--steps", 60, "--seed", 0]
+    return ["fit", *options, "--out", out, "--quiet", *more]
+
+
+@pytest.fixture(scope="module")
+def fitted_run(files, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "run"
+    arguments = map(str, fit_options(files, out))
+    subprocess.run([sys.executable, "-m", "sagl", *arguments], check=True)
+    return out
+
+
+def test_fit_writes_a_complete_run(fitted_run, files):
+    names = {path.name for path in fitted_run.iterdir()}
+    assert names == {
+        "config.json",
+        "model.safetensors",
+        "anchors.safetensors",
+        "history.jsonl",
+        "labels.csv",
+        "graph.npz",
+    }
+    graph = load_npz(fitted_run / "graph.npz")
+    assert graph.shape == (200, 200)
+    np.testing.assert_allclose(graph.sum(axis=1), 1, atol=1e-5)
+
+
+def test_fit_equals_python(fitted_run):
+    views, _ = clustered_views()
+    model = SAGL(4, steps=60, random_state=0).fit(views[:200])
+    loaded = SAGL.load(fitted_run)
+    np.testing.assert_array_equal(loaded.labels_, model.labels_)
+    np.testing.assert_array_equal(
+        loaded.predict_proba(views[200:]), model.predict_proba(views[200:])
+    )
+
+
+def test_predict(sagl_cli, fitted_run, files, tmp_path):
+    views, _ = clustered_views()
+    expected = SAGL.load(fitted_run).predict_proba(views[200:])
+    options = ["predict", fitted_run, *view_options(files, "new-"), "--out"]
+    code, out, _ = sagl_cli(*options, tmp_path / "p.csv", "--json")
+    assert code == 0
+    assert json.loads(out)["n_samples"] == 40
+    table = np.loadtxt(tmp_path / "p.csv", delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(table[:, 1], expected.argmax(axis=1))
+    np.testing.assert_array_equal(table[:, 2], expected.max(axis=1))
+    assert sagl_cli(*options, tmp_path / "p.npy")[0] == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), table[:, 1])
+
+
+@pytest.mark.parametrize("protocol", ["inductive", "transductive", "batch"])
+def test_evaluate(sagl_cli, fitted_run, files, protocol):
+    options = ["evaluate", fitted_run, *view_options(files, "new-")]
+    options += ["--labels", files / "labels.npy", "--protocol", protocol]
+    code, out, _ = sagl_cli(*options, "--json")
+    assert code == 0
+    scores = json.loads(out)
+    assert scores["protocol"] == protocol
+    assert 0 < scores["acc"] <= 1
+    code, out, _ = sagl_cli(*options)
+    assert code == 0
+    assert f"{scores['acc']:.4f}" in out
+    assert ("order" in out) == (protocol == "batch")
+
+
+def test_info(sagl_cli, fitted_run):
+    code, out, _ = sagl_cli("info", fitted_run, "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert facts["n_samples"] == 200
+    assert sum(facts["cluster_sizes"]) == 200
+    assert [view["name"] for view in facts["views"]] == ["wide", "narrow"]
+    code, out, _ = sagl_cli("info", fitted_run)
+    assert code == 0
+    assert "wide (12)" in out
+
+
+def test_version_and_help(sagl_cli):
+    assert sagl_cli("--version")[1].strip() == f"sagl {sagl.__version__}"
+    code, out, _ = sagl_cli("--help")
+    assert code == 0
+    assert all(word in out for word in ("demo", "fit", "predict", "evaluate", "info"))
+
+
+def test_progress_goes_to_stderr(sagl_cli, files, tmp_path):
+    arguments = [a for a in fit_options(files, tmp_path / "run") if a != "--quiet"]
+    _, out, err = sagl_cli(*arguments, "--json")
+    assert json.loads(out)
+    assert "training" in err
+
+
+def test_interrupted_fit_is_taken_up(sagl_cli, files, tmp_path, monkeypatch):
+    """Ctrl-C in the middle, the same command again: the same bits as without it."""
+    import sagl.training.trainer as trainer
+    from sagl.training.checkpoint import Checkpointer
+
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert sagl_cli(*fit_options(files, whole))[0] == 0
+
+    monkeypatch.setattr(Checkpointer, "on_record", Checkpointer.write)
+    original = trainer.Trainer._train_batch
+
+    def interrupted(self, rows):
+        if self.step == 40:
+            raise KeyboardInterrupt
+        original(self, rows)
+
+    monkeypatch.setattr(trainer.Trainer, "_train_batch", interrupted)
+    code, _, err = sagl_cli(*fit_options(files, broken))
+    assert code == 130
+    assert "takes up" in err
+    assert {path.name for path in broken.iterdir()} == {"checkpoint.safetensors"}
+
+    monkeypatch.setattr(trainer.Trainer, "_train_batch", original)
+    assert sagl_cli(*fit_options(files, broken))[0] == 0
+    for name in ("model.safetensors", "anchors.safetensors", "labels.csv"):
+        assert (broken / name).read_bytes() == (whole / name).read_bytes(), name
+    assert not (broken / "checkpoint.safetensors").exists()
+
+
+def refused(result, *words):
+    code, out, err = result
+    assert code == 2, (code, out, err)
+    assert err.startswith("sagl: error: ")
+    assert err.count("\n") == 1, err
+    for word in words:
+        assert str(word) in err, (word, err)
+
+
+def test_bad_views_are_refused_before_anything_is_written(sagl_cli, files, tmp_path):
+    def fit(*views, clusters=4):
+        options = [o for view in views for o in ("--view", view)]
+        return sagl_cli(
+            "fit", *options, "--clusters", clusters, "--out", tmp_path / "r"
+        )
+
+    def array(name, value):
+        np.save(tmp_path / name, value)
+        return f"x={tmp_path / name}"
+
+    wide = f"wide={files}/wide.npy"
+    good = np.load(files / "wide.npy")
+    nan = good.copy()
+    nan[7, 3] = np.nan
+    refused(fit(wide, array("short.npy", good[:9])), "wide has 200", "x has 9")
+    refused(fit(wide, array("nan.npy", nan)), "'x'", "NaN at row 7, column 3")
+    refused(fit(wide, array("inf.npy", nan * np.inf)), "row 0")
+    refused(fit(wide, array("flat.npy", np.ones((200, 2)))), "'x' is constant")
+    refused(fit(wide, array("thin.npy", np.ones((200, 0)))), "no columns")
+    refused(fit(wide, clusters=1), "n_clusters", "1")
+    refused(fit(wide, clusters=201), "n_samples=200", "n_clusters=201")
+    refused(fit(wide, "x=nowhere.npy"), "nowhere.npy", "no such file")
+    (tmp_path / "text.npy").write_text("hello")
+    refused(fit(wide, f"x={tmp_path}/text.npy"), "text.npy")
+    data = (files / "wide.npy").read_bytes()
+    (tmp_path / "cut.npy").write_bytes(data[:-100])
+    refused(fit(wide, f"x={tmp_path}/cut.npy"), "cut.npy", len(data), len(data) - 100)
+    refused(fit(wide, wide), "a view 'wide' already")
+    assert not (tmp_path / "r").exists()
+
+
+def test_bad_places_are_refused(sagl_cli, files, tmp_path, fitted_run):
+    refused(
+        sagl_cli(*fit_options(files, fitted_run)), fitted_run, "already holds a run"
+    )
+    (tmp_path / "file").touch()
+    refused(sagl_cli(*fit_options(files, tmp_path / "file")), "is a file")
+    refused(
+        sagl_cli(*fit_options(files, tmp_path / "file" / "run")), "cannot be written"
+    )
+    options = ["predict", fitted_run, *view_options(files, "new-"), "--out"]
+    refused(sagl_cli(*options, tmp_path / "p.docx"), "p.docx", ".csv")
+    refused(sagl_cli(*options, tmp_path / "no" / "p.csv"), "no directory")
+
+
+def test_other_views_and_labels_are_refused(sagl_cli, files, fitted_run, tmp_path):
+    wide, narrow = f"wide={files}/new-wide.npy", f"narrow={files}/new-narrow.npy"
+
+    def predict(*views):
+        options = [o for view in views for o in ("--view", view)]
+        return sagl_cli("predict", fitted_run, *options, "--out", tmp_path / "p.csv")
+
+    refused(predict(wide), "narrow (6 columns)")
+    refused(predict(narrow, wide), "in this order")
+    refused(predict(wide, f"narrow={files}/new-wide.npy"), "narrow (12 columns)")
+    refused(predict(wide, f"other={files}/new-narrow.npy"), "other")
+    assert not (tmp_path / "p.csv").exists()
+    np.save(tmp_path / "few.npy", np.zeros(7, dtype=int))
+    options = ["evaluate", fitted_run, *view_options(files, "new-"), "--labels"]
+    refused(sagl_cli(*options, tmp_path / "few.npy"), "40", "7")
+
+
+def test_damaged_and_newer_runs_are_refused(sagl_cli, fitted_run, tmp_path):
+    refused(sagl_cli("info", tmp_path), "holds no run")
+    config = json.loads((fitted_run / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"format": 99}))
+    refused(sagl_cli("info", tmp_path), "format 99", "upgrade")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    refused(sagl_cli("info", tmp_path), "model.safetensors is missing")
+
+
+def test_usage_errors_exit_with_2(sagl_cli):
+    assert sagl_cli("fit", "--clusters", "many")[0] == 2
+    assert sagl_cli("nonsense")[0] == 2
+
+
+def test_package_is_marked_as_typed():
+    assert (Path(sagl.__file__).parent / "py.typed").exists()

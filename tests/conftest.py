@@ -1,0 +1,37 @@
+"""What all tests share: one thread, so that small problems do not fight over cores."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from sagl import Views
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def clustered_views(
+    n_samples: int = 240, n_clusters: int = 4, seed: int = 0, spread: float = 0.5
+) -> tuple[Views, NDArray[np.int64]]:
+    """Two views of different width in which the same clusters show."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.arange(n_samples) % n_clusters)
+    views = {}
+    for name, width in (("wide", 12), ("narrow", 6)):
+        centers = rng.normal(size=(n_clusters, width)) * 2
+        noise = rng.normal(size=(n_samples, width)) * spread
+        views[name] = (centers[labels] + noise).astype(np.float32)
+    return Views(views), labels
+
+
+@pytest.fixture(scope="session")
+def views() -> Views:
+    return clustered_views()[0]
+
+
+@pytest.fixture(scope="session")
+def labels() -> NDArray[np.int64]:
+    return clustered_views()[1]

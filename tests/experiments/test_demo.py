@@ -1,0 +1,60 @@
+"""The demo: real digits, genuinely different views, honest numbers."""
+
+import json
+
+import numpy as np
+import pytest
+
+from sagl import SAGL
+from sagl.evaluation import clustering_accuracy
+from sagl.experiments.demo import concatenated, free_directory, run_demo
+from sagl.experiments.digits import digit_views, load
+
+
+def test_views_are_row_aligned_and_differ():
+    digits = load()
+    assert digits.train.names == ("pixels", "strokes", "spectrum")
+    assert len(digits.train) + len(digits.test) == 1797
+    assert len(digits.train_labels) == len(digits.train)
+    # No view is a linear image of another: the best linear fit leaves a residual.
+    arrays = [array - array.mean(axis=0) for _, array in digits.train.items()]
+    for a in arrays:
+        for b in arrays:
+            if a is not b:
+                fit, *_ = np.linalg.lstsq(a, b, rcond=None)
+                assert np.linalg.norm(b - a @ fit) > 0.1 * np.linalg.norm(b)
+
+
+def test_spectrum_ignores_where_the_digit_is():
+    image = np.zeros((1, 8, 8))
+    image[0, 1:5, 1:4] = np.random.default_rng(0).random((4, 3))
+    moved = np.roll(image, (2, 3), axis=(1, 2))
+    here, there = digit_views(image), digit_views(moved)
+    np.testing.assert_allclose(here["spectrum"], there["spectrum"], atol=1e-5)
+    assert not np.allclose(here["pixels"], there["pixels"])
+
+
+def test_demo_writes_a_run_and_prints_what_was_measured(tmp_path):
+    result = run_demo(tmp_path / "run", seed=0)
+    model, digits = SAGL.load(tmp_path / "run"), load()
+    measured = clustering_accuracy(digits.test_labels, model.predict(digits.test))
+    assert result["sagl"]["acc"] == measured
+    assert measured > 0.6
+    assert result["kmeans"]["acc"] > 0.6
+    assert all(0 < s < 0.5 for s in result["sparsity"].values())
+    assert (tmp_path / "run" / "graph.npz").exists()
+    json.dumps(result, default=float)
+
+
+def test_rows_of_concatenated_views_have_length_one_each():
+    digits = load()
+    X = concatenated(digits.test)
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1), np.sqrt(3), rtol=1e-5)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2])
+def test_free_directory_never_reuses_one(tmp_path, taken):
+    expected = tmp_path / ("demo" if taken == 0 else f"demo-{taken + 1}")
+    for _ in range(taken):
+        free_directory(tmp_path / "demo").mkdir()
+    assert free_directory(tmp_path / "demo") == expected

@@ -1,0 +1,83 @@
+"""The shape of the code itself: imports point one way, nothing prints, no pickle."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import sagl
+
+SOURCE = Path(sagl.__file__).parent
+# Each part may import from parts of a lower level only, and from itself.
+LEVEL = {
+    "_version": 0,
+    "storage": 0,
+    "views": 1,
+    "nn": 1,
+    "training": 2,
+    "features": 2,
+    "evaluation": 3,
+    "recipes": 3,
+    "settings": 4,
+    "run": 5,
+    "estimator": 6,
+    "experiments": 7,
+    "cli": 8,
+    "__init__": 9,
+    "__main__": 9,
+}
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def part(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_modules(path: Path) -> set[str]:
+    modules = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            modules.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            modules.add(node.module)
+    return modules
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_point_one_way(path):
+    here = part(path)
+    for module in imported_modules(path):
+        if not module.startswith("sagl."):
+            continue
+        there = module.split(".")[1]
+        assert there == here or LEVEL[there] < LEVEL[here], f"{here} imports {there}"
+
+
+def test_nn_needs_torch_alone():
+    allowed = {"torch", "sagl", "__future__"}
+    for path in (SOURCE / "nn").glob("*.py"):
+        for module in imported_modules(path):
+            root = module.split(".")[0]
+            assert root in allowed or root in sys.stdlib_module_names, (
+                f"{path}: {module}"
+            )
+
+
+def test_nothing_prints_or_loads_pickles():
+    for path in FILES:
+        text = path.read_text()
+        if part(path) != "cli":
+            assert not re.search(r"^\s*print\(", text, re.MULTILINE), path
+        assert not re.search(r"pickle\.load|allow_pickle=True|torch\.load", text), path
+
+
+def test_help_does_not_wait_for_torch():
+    """The command line must answer --help without loading the heavy libraries."""
+    for name in ("main", "fit", "predict", "evaluate", "info", "demo", "options"):
+        tree = ast.parse((SOURCE / "cli" / f"{name}.py").read_text())
+        for node in tree.body:  # module level only
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("sagl."):
+                assert node.module.startswith("sagl.cli"), (name, node.module)

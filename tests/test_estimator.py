@@ -1,0 +1,308 @@
+"""SAGL as scikit-learn and its users see it."""
+
+import inspect
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score, make_scorer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from sagl import SAGL, CollapseWarning, Views
+from tests.conftest import clustered_views
+
+ONE_CLUSTER = (
+    "the check fits with n_clusters=1, which is refused; the next test runs the same "
+    "check with two clusters"
+)
+ONE_CLUSTER_CHECKS = (
+    "check_dont_overwrite_parameters",
+    "check_fit2d_1feature",
+    "check_fit2d_predict1d",
+    "check_methods_subset_invariance",
+)
+
+
+class AtLeastTwo(SAGL):
+    """SAGL for checks that insist on one cluster: they get two."""
+
+    __init__ = SAGL.__init__
+
+    @property
+    def n_clusters(self):
+        return self.__dict__["n_clusters"]
+
+    @n_clusters.setter
+    def n_clusters(self, value):
+        self.__dict__["n_clusters"] = max(2, value)
+
+
+@pytest.fixture(scope="module")
+def fitted(views):
+    return SAGL(4, steps=150, random_state=0).fit(views)
+
+
+def test_scikit_learn_estimator_checks():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CollapseWarning)
+        results = check_estimator(
+            SAGL(n_clusters=2, steps=60, learning_rate=0.01, random_state=0),
+            expected_failed_checks=dict.fromkeys(ONE_CLUSTER_CHECKS, ONE_CLUSTER),
+            on_fail=None,
+        )
+    failed = {
+        r["check_name"]: r["exception"] for r in results if r["status"] == "failed"
+    }
+    assert not failed
+
+
+def test_checks_that_ask_for_one_cluster_pass_with_two():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(
+            AtLeastTwo(n_clusters=2, steps=30, random_state=0), on_fail=None
+        )
+    status = {r["check_name"]: (r["status"], r["exception"]) for r in results}
+    for name in ONE_CLUSTER_CHECKS:
+        assert status[name][0] == "passed", (name, status[name][1])
+
+
+def test_init_only_stores_its_arguments():
+    model = SAGL(5, graph="dense", gamma=3.0)
+    assert set(vars(model)) == set(inspect.signature(SAGL).parameters)
+    assert model.get_params()["graph"] == "dense"
+    assert clone(model).get_params() == model.get_params()
+    assert model.set_params(graph="identity").get_params()["graph"] == "identity"
+
+
+def test_finds_clusters_that_are_there(views, labels):
+    model = SAGL(4, steps=300, random_state=0).fit(views)
+    assert adjusted_rand_score(labels, model.labels_) > 0.95
+    new, new_labels = clustered_views(seed=0, spread=0.5)
+    assert adjusted_rand_score(new_labels, model.predict(new)) > 0.95
+
+
+def test_labels_are_the_prediction_for_the_training_samples(fitted, views):
+    np.testing.assert_array_equal(fitted.labels_, fitted.predict(views))
+    np.testing.assert_array_equal(fitted.labels_, clone(fitted).fit_predict(views))
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"gate": "sharpen"},
+        {"recipe": "released"},
+        {"graph": "dense"},
+        {"graph": "identity"},
+        {"alpha": 1.3},
+        {"n_anchors": 50},
+        {"self_loops": False},
+    ],
+    ids=str,
+)
+def test_prediction_does_not_depend_on_company(params):
+    """Alone, in any subset and in any order: the same bits, with many clusters."""
+    views, _ = clustered_views(n_samples=700, n_clusters=12, spread=1.5)
+    model = SAGL(12, steps=60, epochs=None, random_state=0, **params).fit(views[:400])
+    new = views[400:]
+    together = model.predict_proba(new)
+    transformed = model.transform(new)
+    assert len(np.unique(together.argmax(axis=1))) > 4
+    for i in (0, 1, 17, 255, 256, 257, 299):
+        alone = model.predict_proba(new[i : i + 1])
+        np.testing.assert_array_equal(alone, together[i : i + 1])
+        np.testing.assert_array_equal(
+            model.transform(new[i : i + 1]), transformed[i : i + 1]
+        )
+    order = np.random.default_rng(0).permutation(len(new))
+    np.testing.assert_array_equal(model.predict_proba(new[order]), together[order])
+    np.testing.assert_array_equal(model.predict_proba(new[3:90]), together[3:90])
+
+
+def test_prediction_does_not_depend_on_threads(fitted, views):
+    expected = fitted.predict_proba(views)
+    torch.set_num_threads(2)
+    try:
+        np.testing.assert_array_equal(fitted.predict_proba(views), expected)
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_same_seed_same_bits(views):
+    first, second, other = (
+        SAGL(4, steps=60, random_state=seed).fit(views) for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(first.labels_, second.labels_)
+    np.testing.assert_array_equal(first.transform(views), second.transform(views))
+    assert first.history_ == second.history_
+    assert not np.array_equal(first.transform(views), other.transform(views))
+
+
+def test_global_random_state_is_untouched(views):
+    numpy_state, torch_state = np.random.get_state()[1].copy(), torch.get_rng_state()
+    for seed in (None, 0, np.random.RandomState(0)):
+        SAGL(4, steps=5, random_state=seed).fit(views).predict(views)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)
+    assert torch.equal(torch.get_rng_state(), torch_state)
+
+
+def test_labels_do_not_matter(views, labels):
+    with_labels = SAGL(4, steps=20, random_state=0).fit(views, labels)
+    without = SAGL(4, steps=20, random_state=0).fit(views)
+    np.testing.assert_array_equal(with_labels.labels_, without.labels_)
+
+
+def test_all_forms_of_views_give_the_same_model(views):
+    arrays = [array for _, array in views.items()]
+    expected = SAGL(4, steps=20, random_state=0).fit(views).labels_
+    for form in (dict(views.items()), arrays, tuple(arrays)):
+        model = SAGL(4, steps=20, random_state=0).fit(form)
+        np.testing.assert_array_equal(model.labels_, expected)
+    one = SAGL(4, steps=20, random_state=0, view_sizes=views.widths)
+    np.testing.assert_array_equal(one.fit(np.hstack(arrays)).labels_, expected)
+
+
+def test_memory_mapped_features_give_the_same_model(views, tmp_path):
+    mapped = {}
+    for name, array in views.items():
+        np.save(tmp_path / f"{name}.npy", array)
+        mapped[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    expected = SAGL(4, steps=20, random_state=0).fit(views)
+    model = SAGL(4, steps=20, random_state=0).fit(mapped)
+    np.testing.assert_array_equal(model.transform(views), expected.transform(views))
+
+
+def test_one_view_is_enough(labels, views):
+    model = SAGL(4, steps=300, random_state=0).fit(views["wide"])
+    assert adjusted_rand_score(labels, model.labels_) > 0.8
+    assert len(model.graph(views["wide"])) == 1
+
+
+def test_shapes_and_names(fitted, views):
+    n = len(views)
+    probabilities = fitted.predict_proba(views)
+    assert probabilities.shape == (n, 4)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert fitted.transform(views).shape == (n, 8)
+    names = fitted.get_feature_names_out()
+    assert list(names[:2]) == ["sagl_wide_0", "sagl_wide_1"]
+    assert len(names) == 8
+
+
+def test_graph_is_a_sparse_matrix_per_view(fitted, views):
+    graphs = fitted.graph(views)
+    assert len(graphs) == 2
+    for graph in graphs:
+        assert issparse(graph)
+        assert graph.format == "csr"
+        assert graph.shape == (len(views), len(views))
+        np.testing.assert_allclose(graph.sum(axis=1), 1, atol=1e-5)
+        assert graph.nnz < 0.5 * len(views) ** 2
+    identity = SAGL(4, steps=5, graph="identity", random_state=0).fit(views)
+    assert (identity.graph(views)[0] != np.eye(len(views))).sum() == 0
+
+
+def test_pickle_keeps_everything(fitted, views):
+    copy = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(
+        copy.predict_proba(views), fitted.predict_proba(views)
+    )
+
+
+def test_pipeline_and_grid_search(views, labels):
+    X = np.hstack([array for _, array in views.items()])
+    model = SAGL(4, steps=20, view_sizes=views.widths, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), model).fit(X)
+    assert pipeline.predict(X).shape == (len(views),)
+    for data in (X, views):
+        estimator = model if data is X else clone(model).set_params(view_sizes=None)
+        search = GridSearchCV(
+            estimator,
+            {"gamma": [1.0, 10.0], "graph": ["sparse", "identity"]},
+            scoring=make_scorer(adjusted_rand_score),
+            cv=2,
+            error_score="raise",
+        )
+        search.fit(data, labels)
+        assert set(search.best_params_) == {"gamma", "graph"}
+
+
+def test_training_stops_when_nothing_moves(views):
+    model = SAGL(4, steps=5000, tolerance=0.05, patience=3, random_state=0).fit(views)
+    assert model.n_steps_ < 5000
+    assert all(record["changed"] <= 0.05 for record in model.history_[-3:])
+
+
+def test_collapse_is_announced_with_what_to_try(views):
+    with pytest.warns(CollapseWarning, match=r"only \d+ of 40 clusters.*gamma"):
+        SAGL(40, steps=3, gamma=0.0, random_state=0).fit(views)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda v: {"wide": v["wide"]}, "fitted on the views wide"),
+        (lambda v: {"narrow": v["narrow"], "wide": v["wide"]}, "in this order"),
+        (lambda v: {"wide": v["wide"][:, :5], "narrow": v["narrow"]}, "5 columns"),
+        (lambda v: {"wide": v["wide"], "other": v["narrow"]}, "other"),
+        (lambda v: {"wide": v["wide"][:9], "narrow": v["narrow"]}, "rows"),
+        (lambda v: {"wide": v["wide"] * np.nan, "narrow": v["narrow"]}, "NaN at row 0"),
+    ],
+)
+def test_other_views_than_those_of_the_fit_are_refused(fitted, views, change, message):
+    for method in (fitted.predict, fitted.transform, fitted.graph):
+        with pytest.raises(ValueError, match=message):
+            method(change(views))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_clusters": 1}, "n_clusters"),
+        ({"n_clusters": 1000}, "fewer than n_clusters=1000"),
+        ({"device": "nonsense"}, "nonsense"),
+        ({"random_state": -1}, "random_state"),
+        ({"recipe": "secret"}, "recipe"),
+    ],
+)
+def test_bad_parameters_are_refused(views, params, message):
+    with pytest.raises(ValueError, match=message):
+        SAGL(**{"n_clusters": 4, "steps": 5, **params}).fit(views)
+
+
+def test_constant_view_is_refused(views):
+    with pytest.raises(ValueError, match="'flat' is constant"):
+        SAGL(2).fit(Views({"wide": views["wide"], "flat": np.ones((len(views), 3))}))
+
+
+def test_public_signatures_are_frozen():
+    """Parameters may be added with thought, never renamed or reordered in silence."""
+    assert list(inspect.signature(SAGL).parameters)[:8] == [
+        "n_clusters",
+        "recipe",
+        "gamma",
+        "beta",
+        "learning_rate",
+        "batch_size",
+        "epochs",
+        "steps",
+    ]
+    for method in ("fit", "fit_predict"):
+        assert list(inspect.signature(getattr(SAGL, method)).parameters) == [
+            "self",
+            "X",
+            "y",
+        ]
+    for method in ("predict", "predict_proba", "transform"):
+        assert list(inspect.signature(getattr(SAGL, method)).parameters) == [
+            "self",
+            "X",
+        ]
