@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import Any, get_args
+from typing import Any
 
+from sagl.nn.choices import check_choice
 from sagl.nn.gate import GateForm
 from sagl.nn.network import GateInput, GraphForm
 from sagl.nn.objective import AlignmentForm, DiversityCount, PseudoLabelForm
@@ -21,12 +22,12 @@ _ANCHOR_BATCHES = 5
 _MIN_ANCHORS = 2000
 
 _CHOICES = {
-    "graph": get_args(GraphForm),
-    "gate": get_args(GateForm),
-    "gate_input": get_args(GateInput),
-    "pseudo_label": get_args(PseudoLabelForm),
-    "alignment": get_args(AlignmentForm),
-    "normalize": get_args(Normalization),
+    "graph": GraphForm,
+    "gate": GateForm,
+    "gate_input": GateInput,
+    "pseudo_label": PseudoLabelForm,
+    "alignment": AlignmentForm,
+    "normalize": Normalization,
 }
 
 
@@ -78,10 +79,8 @@ def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
     if n_anchors == "auto":
         n_anchors = max(_MIN_ANCHORS, _ANCHOR_BATCHES * batch_size)
     chosen = _with_recipe(params, recipe)
-    for name, allowed in _CHOICES.items():
-        if chosen[name] not in allowed:
-            names = ", ".join(repr(choice) for choice in allowed)
-            raise ValueError(f"{name} must be one of {names}; got {chosen[name]!r}")
+    for name, choices in _CHOICES.items():
+        check_choice(name, chosen[name], choices)
     return Settings(
         n_clusters=n_clusters,
         gamma=_number("gamma", chosen["gamma"], 0),

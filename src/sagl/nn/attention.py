@@ -110,6 +110,7 @@ def attend(
             [0.0000, 0.0000, 1.0000]])
     """
     _check(queries, keys, values, gate, alpha, exclude)
+    check_dropout(dropout)
     # Scores in the units of entmax, x = (α − 1) s; softmax (α = 1) takes s itself.
     scale = (alpha - 1 if alpha > 1 else 1.0) / keys.shape[1] ** 0.5
     q = queries * (scale if gate is None else scale * gate[:, None])
@@ -240,6 +241,12 @@ def _slope(weights: Tensor, alpha: float) -> Tensor:
     if alpha == 2:
         return torch.ones_like(weights)
     return weights.pow(2 - alpha).div_(alpha - 1)
+
+
+def check_dropout(dropout: float) -> None:
+    """Refuse a share of weights that cannot be dropped."""
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must be at least 0 and below 1, got {dropout}")
 
 
 def _check(

@@ -12,11 +12,11 @@ Product = Callable[[Tensor, Tensor], Tensor]
 
 
 class LinearEncoder(nn.Module):
-    """z = (g · v / ||v||) (h − shift) · scale + b, with C output dimensions.
+    """z = (g · v / ||v||) h + b, with C output dimensions.
 
-    ``shift`` and ``scale`` bring the frozen features of a view to the scale on which
-    the recipe trains. They are constants, not parameters, and travel with the weights
-    so that the network takes features as they come.
+    ``shift`` and ``scale`` bring raw features to the scale on which the recipe trains:
+    ``h = standardize(raw)``. They are constants, not parameters, and travel with the
+    weights.
     """
 
     shift: Tensor

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 # Newton needs about a dozen steps for α in [1.3, 2] and more as α approaches 1;
 # bisection halves an interval of length ≤ 1 down to the last bit of a float64.
@@ -52,6 +53,8 @@ def entmax(scores: Tensor, alpha: float = 1.5, dim: int = -1) -> Tensor:
         raise ValueError(
             "entmax needs scores with at least one dimension, got a scalar"
         )
+    if not scores.is_floating_point():
+        raise ValueError(f"entmax needs floating-point scores, got {scores.dtype}")
     if scores.shape[dim] == 0:
         raise ValueError(f"entmax over dimension {dim} of length 0 has no answer")
     rows = scores.movedim(dim, -1)
@@ -94,14 +97,16 @@ class _Entmax(torch.autograd.Function):
         weights = (x - threshold(x, alpha)).clamp_(min=0)
         if alpha != 2:
             weights = weights.pow_(1 / (alpha - 1))
+        if alpha > 2:  # a root of tiny gaps: the last bit of τ shows in the sum
+            weights = weights.div_(weights.sum(dim=-1, keepdim=True))
         ctx.save_for_backward(weights)
         ctx.alpha = alpha
         return weights
 
     @staticmethod
-    def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None]:
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
         (weights,) = ctx.saved_tensors
-        g = grad[0]
         r = torch.where(weights > 0, weights.pow(2 - ctx.alpha), 0)
         mean = (r * g).sum(dim=-1, keepdim=True) / r.sum(dim=-1, keepdim=True)
         return r * (g - mean), None

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from sagl.nn.choices import check_choice
 from sagl.nn.encoder import Product, uniform_fan_in
 
 GateForm = Literal["none", "shrink", "sharpen"]
@@ -40,8 +41,5 @@ def row_factor(omega: Tensor, form: GateForm) -> Tensor:
     *Shrink* flattens the row as ω grows, so entmax keeps more neighbours; *sharpen*
     does the opposite, which is what the paper's text asks of the gate.
     """
-    if form == "shrink":
-        return 1 - omega
-    if form == "sharpen":
-        return 1 / (1 - omega + _EPSILON)
-    raise ValueError(f"gate form must be 'shrink' or 'sharpen', got {form!r}")
+    check_choice("gate form", form, Literal["shrink", "sharpen"])
+    return 1 - omega if form == "shrink" else 1 / (1 - omega + _EPSILON)

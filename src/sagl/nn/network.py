@@ -8,8 +8,10 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from sagl.nn.attention import attend
+from sagl.nn.attention import attend, check_dropout
+from sagl.nn.choices import check_choice
 from sagl.nn.encoder import LinearEncoder, Product
+from sagl.nn.entmax import check_alpha
 from sagl.nn.gate import GateForm, SparsityGate, row_factor
 
 GraphForm = Literal["sparse", "dense", "identity"]
@@ -53,6 +55,11 @@ class ViewNetwork(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        check_alpha(alpha)
+        check_dropout(dropout)
+        check_choice("graph", graph, GraphForm)
+        check_choice("gate", gate, GateForm)
+        check_choice("gate_input", gate_input, GateInput)
         self.alpha = 1.0 if graph == "dense" else alpha
         self.graph = graph
         self.gate_form = gate

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from sagl.nn.choices import check_choice
 from sagl.nn.network import vote
 
 PseudoLabelForm = Literal["log", "linear"]
@@ -34,17 +35,18 @@ def pseudo_label(
     lets go of samples that a view finds implausible.
     """
     chosen = torch.stack([view.gather(1, labels[:, None]) for view in log_q])
+    check_choice("pseudo-label form", form, PseudoLabelForm)
     if form == "linear":
         chosen = chosen.exp()
-    elif form != "log":
-        raise ValueError(f"pseudo-label form must be 'log' or 'linear', got {form!r}")
     return -chosen.mean(dim=1).sum()
 
 
 def diversity(log_q: Sequence[Tensor]) -> Tensor:
     """Negative entropy of the batch's mean assignment, summed over the views."""
     mean_q = torch.stack([view.exp().mean(dim=0) for view in log_q])  # (L, C)
-    return torch.xlogy(mean_q, mean_q).sum()
+    # An empty cluster's share can round to 0, where the logarithm has no gradient.
+    smallest = torch.finfo(mean_q.dtype).tiny
+    return (mean_q * mean_q.clamp(min=smallest).log()).sum()
 
 
 def alignment(log_q: Sequence[Tensor], form: AlignmentForm = "symmetric") -> Tensor:
@@ -53,10 +55,7 @@ def alignment(log_q: Sequence[Tensor], form: AlignmentForm = "symmetric") -> Ten
     ``"symmetric"`` is the paper's sum over ordered pairs; ``"one-way"`` the released
     code's, −q^ν log q^μ for μ < ν only, which makes the order of the views matter.
     """
-    if form not in ("symmetric", "one-way"):
-        raise ValueError(
-            f"alignment form must be 'symmetric' or 'one-way', got {form!r}"
-        )
+    check_choice("alignment form", form, AlignmentForm)
     pairs = permutations if form == "symmetric" else combinations
     loss = log_q[0].new_zeros(())
     for mu, nu in pairs(range(len(log_q)), 2):
@@ -88,6 +87,11 @@ class Objective:
     alignment_form: AlignmentForm = "symmetric"
     # "pairs": each view's diversity counts once per other view, as released.
     diversity_count: DiversityCount = "views"
+
+    def __post_init__(self) -> None:
+        check_choice("pseudo_label_form", self.pseudo_label_form, PseudoLabelForm)
+        check_choice("alignment_form", self.alignment_form, AlignmentForm)
+        check_choice("diversity_count", self.diversity_count, DiversityCount)
 
     def __call__(self, log_q: Sequence[Tensor]) -> Loss:
         labels = consensus(log_q)

@@ -101,9 +101,13 @@ def find_support(scores: Scores) -> Support:
     room = _KEPT_BYTES
     for rows in scores.blocks():
         x = scores.rows(rows)
+        top = x.amax(dim=1, keepdim=True)
+        x.sub_(top)
         part = None if scores.alpha == 1 else _project_sparse(x, scores.alpha)
         if part is None:
-            tau, weights = _project_dense(x, scores.alpha)
+            tau = _threshold(x, scores.alpha)
+            weights = _weights(x, tau, scores.alpha)
+            tau = tau + top
             room -= weights.numel() * weights.element_size()
             dense.append(Dense(rows, tau, weights if room >= 0 else None))
             part = _no_entries(weights)
@@ -114,16 +118,17 @@ def find_support(scores: Scores) -> Support:
 def _project_sparse(x: Tensor, alpha: float) -> Sparse | None:
     """Prune, then project the survivors; None where too many survive.
 
-    The largest entry weighs at most one, so τ ≥ max − 1, and an entry at or below
-    max − 1 has no weight. Survivors are moved to the left of a narrow matrix, on which
-    the threshold is cheap to find.
+    The largest entry, here 0, weighs at most one, so τ ≥ −1 and an entry at or below
+    −1 has no weight. Survivors are moved to the left of a narrow matrix, on which the
+    threshold is cheap to find.
     """
     b, n = x.shape
-    top = x.amax(dim=1, keepdim=True)
-    survives = x > top - 1
+    survives = x > -1
     counts = survives.sum(dim=1)
     total, width = int(counts.sum()), int(counts.max())
     if total > _DENSE_SHARE * x.numel() or width > _DENSE_ROW * n:
+        return None
+    if int(counts.min()) == 0:  # NaN or infinity: shown, not hidden, by dense weights
         return None
     flat = survives.view(-1).nonzero().squeeze(1)  # (survivors,) in row order
     rows = torch.repeat_interleave(counts, output_size=total)
@@ -132,7 +137,7 @@ def _project_sparse(x: Tensor, alpha: float) -> Sparse | None:
     ).index_select(0, rows)
     narrow = x.new_full((b * width,), -torch.inf)
     narrow.index_copy_(0, place, x.view(-1).index_select(0, flat))
-    narrow = narrow.view(b, width).sub_(top)
+    narrow = narrow.view(b, width)
     weights = _weights(narrow, threshold(narrow, alpha), alpha)
     weights = weights.view(-1).index_select(0, place)
     inside = weights.nonzero().squeeze(1)
@@ -144,14 +149,11 @@ def _project_sparse(x: Tensor, alpha: float) -> Sparse | None:
     )
 
 
-def _project_dense(x: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
-    """Threshold and weights of a full block; overwrites ``x``."""
+def _threshold(x: Tensor, alpha: float) -> Tensor:
+    """τ of rows whose largest entry is 0; for softmax the log of the normaliser."""
     if alpha == 1:
-        tau = x.logsumexp(dim=1, keepdim=True)
-        return tau, x.sub_(tau).exp_()
-    top = x.amax(dim=1, keepdim=True)
-    tau = threshold(x.sub_(top), alpha)
-    return tau + top, _weights(x, tau, alpha)
+        return x.logsumexp(dim=1, keepdim=True)
+    return threshold(x, alpha)
 
 
 def _weights(x: Tensor, tau: Tensor, alpha: float) -> Tensor:

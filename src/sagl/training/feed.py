@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from sagl.nn.choices import check_choice
 from sagl.nn.network import Network
 from sagl.views import Views
 
@@ -29,10 +30,9 @@ def set_standardization(network: Network, views: Views, kind: Normalization) -> 
     ``"none"`` leaves features as they are; ``"center"`` subtracts the mean sample and
     scales so that the mean distance from it is 10.
     """
+    check_choice("normalize", kind, Normalization)
     if kind == "none":
         return
-    if kind != "center":
-        raise ValueError(f"normalize must be 'none' or 'center', got {kind!r}")
     n = len(views)
     sums = [np.zeros(width) for width in views.widths]
     for block in views.blocks(_BLOCK_ROWS):
