@@ -8,16 +8,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sagl.nn import attend, entmax, sparse, support
+from sagl.nn import attend, attention, entmax, sparse, support
 from tests.nn.slow import normal, slow_attend
 
 checked = settings(max_examples=15, deadline=None, derandomize=True, database=None)
 F64 = torch.float64
 
-ALWAYS_SPARSE = [(support, "_DENSE_SHARE", 2), (support, "_DENSE_ROW", 2)]
-ALWAYS_DENSE = [(support, "_DENSE_SHARE", -1)]
+LARGE = (attention, "_SMALL", 0)
+ALWAYS_SPARSE = [LARGE, (support, "_DENSE_SHARE", 2), (support, "_DENSE_ROW", 2)]
+ALWAYS_DENSE = [LARGE, (support, "_DENSE_SHARE", -1)]
 PATHS = {
-    "as it comes": [],
+    "small": [],
+    "as it comes": [LARGE],
     "sparse": ALWAYS_SPARSE,
     "sparse without kernels": [
         *ALWAYS_SPARSE,
@@ -26,7 +28,7 @@ PATHS = {
     ],
     "dense": ALWAYS_DENSE,
     "dense, computed twice": [*ALWAYS_DENSE, (support, "_KEPT_BYTES", 0)],
-    "row by row": [(support, "_BLOCK_SCORES", 1)],
+    "row by row": [LARGE, (support, "_BLOCK_SCORES", 1)],
     "three rows at a time, sparse": [*ALWAYS_SPARSE, (support, "_BLOCK_SCORES", 21)],
 }
 
@@ -362,11 +364,15 @@ Q, K, V = torch.zeros(2, 3), torch.zeros(4, 3), torch.zeros(4, 5)
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((Q[0], K, V), {}, r"queries must be 2-D, got shape \(3,\)"),
-        ((Q, K[0], V), {}, r"keys must be 2-D, got shape \(3,\)"),
-        ((Q, K, V[0]), {}, r"values must be 2-D, got shape \(5,\)"),
-        ((Q[:, :2], K, V), {}, "queries have 2 columns and keys 3"),
-        ((Q, K, V[:3]), {}, "4 keys need 4 values, got 3"),
+        ((Q[0], K, V), {}, r"queries must be 2-D, .* got shape \(3,\)"),
+        ((Q, K[0], V), {}, r"keys must be 2-D, .* got shape \(3,\)"),
+        ((Q, K, V[0]), {}, r"values must be 2-D, .* got shape \(5,\)"),
+        (
+            (Q[:, :2], K, V),
+            {},
+            r"keys of shape \(4, 3\) do not fit queries of shape \(2, 2\)",
+        ),
+        ((Q, K, V[:3]), {}, r"4 keys need 4 values, got \(3, 5\)"),
         ((Q, K[:0], V[:0]), {}, "attention of 2 queries to 0 keys has no answer"),
         ((Q[:0], K, V), {}, "attention of 0 queries to 4 keys has no answer"),
         (
@@ -387,3 +393,31 @@ Q, K, V = torch.zeros(2, 3), torch.zeros(4, 3), torch.zeros(4, 5)
 def test_refuses_what_does_not_fit(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         attend(*arguments, **options)
+
+
+@pytest.mark.parametrize("path", ["small", "sparse", "dense"])
+@pytest.mark.parametrize("alpha", [1, 1.5])
+def test_several_views_at_once_equal_one_by_one(path, alpha):
+    """Output and gradients of stacked views, with a gate and excluded keys."""
+    views = [draw_inputs(seed, 5, 6, 3, 2, gate=True) for seed in (0, 10, 20)]
+    together = {name: torch.stack([v[name] for v in views]) for name in views[0]}
+    exclude = torch.tensor([0, 1, 2, 3, 5])
+    cotangent = normal(3, 5, 2, seed=7)
+    with path_taken(path):
+        stacked = output_and_grads(
+            lambda **kw: attend(alpha=alpha, exclude=exclude, **kw), together, cotangent
+        )
+        single = [
+            output_and_grads(
+                lambda **kw: attend(alpha=alpha, exclude=exclude, **kw), view, g
+            )
+            for view, g in zip(views, cotangent, strict=True)
+        ]
+    expected = [torch.stack(parts) for parts in zip(*single, strict=True)]
+    assert_all_close(stacked, expected)
+
+
+def test_graph_is_of_one_view():
+    inputs = {name: t[None] for name, t in draw_inputs(0, 2, 3, 2, 2).items()}
+    with pytest.raises(ValueError, match="one view at a time"):
+        attend(return_graph=True, **inputs)

@@ -261,9 +261,9 @@ def test_total_is_the_weighted_sum(L):
 def test_refuses_unknown_forms(L):
     """Even with one view, where the alignment would not be needed."""
     log_q = log_softmax(draw_logits(0, L, 3, 2))
-    with pytest.raises(ValueError, match="'log' or 'linear', got 'exp'"):
+    with pytest.raises(ValueError, match="'log', 'linear'; got 'exp'"):
         pseudo_label(log_q, consensus(log_q), "exp")
-    with pytest.raises(ValueError, match="'symmetric' or 'one-way', got 'both'"):
+    with pytest.raises(ValueError, match="'symmetric', 'one-way'; got 'both'"):
         alignment(log_q, "both")
     with pytest.raises(ValueError, match="got 'exp'"):
         Objective(1, 1, pseudo_label_form="exp")(log_q)

@@ -57,13 +57,7 @@ def transductive_probabilities(
     network: Network, blocks: Iterable[Sequence[Tensor]]
 ) -> Tensor:
     """q, (n, C), when all samples attend to each other: one graph over all."""
-    p = [
-        view.aggregate(linear)
-        for view, linear in zip(
-            network.view_networks, whole_set(network, blocks), strict=True
-        )
-    ]
-    return vote([torch.log_softmax(view, dim=1) for view in p])
+    return vote(network.log_q(whole_set(network, blocks)))
 
 
 class Answer(NamedTuple):
@@ -100,7 +94,7 @@ class Predictor:
         """What the model says of at most ``block_rows`` samples, from raw features."""
         n = len(features[0])
         p = self._representations(features)
-        q = vote([torch.log_softmax(view, dim=1) for view in p])
+        q = vote(torch.log_softmax(torch.stack(p), dim=-1))
         return Answer(q[:n], [view[:n] for view in p])
 
     def _representations(self, features: Sequence[Tensor]) -> list[Tensor]:

@@ -27,6 +27,17 @@ class Linear(NamedTuple):
     gate: Tensor | None  # (n,) factor on the scores of each row
 
 
+def stack_views(views: Sequence[Linear]) -> Linear:
+    """Views of the same samples on top of each other: (L, n, C), gates (L, n)."""
+    gates = [view.gate for view in views if view.gate is not None]
+    return Linear(
+        torch.stack([view.z for view in views]),
+        torch.stack([view.queries for view in views]),
+        torch.stack([view.keys for view in views]),
+        torch.stack(gates) if gates else None,
+    )
+
+
 def concatenate(parts: Sequence[Linear]) -> Linear:
     """Blocks of samples, one after the other."""
     gates = [part.gate for part in parts if part.gate is not None]
@@ -89,15 +100,18 @@ class ViewNetwork(nn.Module):
 
     def forward(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Representations p, (n, C), of a batch that attends to itself."""
-        return self.aggregate(self.linear(h), generator)
+        return self.aggregate(self.linear(h), generator) + self.bias
 
     def aggregate(
         self, linear: Linear, generator: torch.Generator | None = None
     ) -> Tensor:
-        """p = A z + z + bias of samples that attend to each other (eq. rep)."""
+        """A z + z of samples that attend to each other (eq. rep without the bias).
+
+        Nothing here belongs to one view, so stacked views can be given as well.
+        """
         z, queries, keys, gate = linear
         if self.graph == "identity":
-            return z + z + self.bias
+            return z + z
         aggregated = attend(
             queries,
             keys,
@@ -108,7 +122,7 @@ class ViewNetwork(nn.Module):
             dropout=self.dropout if self.training else 0.0,
             generator=generator,
         )
-        return aggregated + z + self.bias
+        return aggregated + z
 
     def attention_graph(self, linear: Linear) -> Tensor:
         """A of samples that attend to each other, sparse CSR (n, n)."""
@@ -131,7 +145,7 @@ class ViewNetwork(nn.Module):
         return self.attention_graph(self.linear(h)).values().numel() / len(h) ** 2
 
     def _excluded(self, z: Tensor) -> Tensor | None:
-        return None if self.self_loops else torch.arange(len(z), device=z.device)
+        return None if self.self_loops else torch.arange(z.shape[-2], device=z.device)
 
 
 class Network(nn.Module):
@@ -175,17 +189,30 @@ class Network(nn.Module):
 
     def forward(
         self, features: Sequence[Tensor], generator: torch.Generator | None = None
-    ) -> list[Tensor]:
-        """log q of each view, (n, C), for one batch (eq. prob)."""
-        return [
-            torch.log_softmax(view(h, generator), dim=1)
-            for view, h in zip(self.views, features, strict=True)
-        ]
+    ) -> Tensor:
+        """log q of each view, (L, n, C), for one batch of standardised features."""
+        views = self.view_networks
+        linear = [view.linear(h) for view, h in zip(views, features, strict=True)]
+        return self.log_q(linear, generator)
+
+    def log_q(
+        self, linear: Sequence[Linear], generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Aggregate all views at once and take their softmax (eqs. rep and prob)."""
+        views = self.view_networks
+        bias = torch.stack([view.bias for view in views])[:, None]
+        p = views[0].aggregate(stack_views(linear), generator) + bias  # (L, n, C)
+        return torch.log_softmax(p, dim=-1)
 
 
-def vote(log_q: Sequence[Tensor]) -> Tensor:
+def vote(log_q: Tensor | Sequence[Tensor]) -> Tensor:
     """Mean over views of q, (n, C): its argmax is the cluster (eq. pseudo)."""
-    return torch.stack([view.exp() for view in log_q]).mean(dim=0)
+    return stacked(log_q).exp().mean(dim=0)
+
+
+def stacked(log_q: Tensor | Sequence[Tensor]) -> Tensor:
+    """Views as one tensor (L, n, C), given as such or one by one."""
+    return log_q if isinstance(log_q, Tensor) else torch.stack(tuple(log_q))
 
 
 def _xavier(width: int, generator: torch.Generator | None) -> Tensor:

@@ -1,66 +1,71 @@
 """The self-supervised loss: pseudo-label + γ · diversity + β · alignment.
 
-Every term takes log q of each view, a list of L tensors of shape (n, C).
+Every term takes log q of all views: a tensor of shape (L, n, C), or L tensors (n, C).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from sagl.nn.choices import check_choice
-from sagl.nn.network import vote
+from sagl.nn.network import stacked, vote
 
 PseudoLabelForm = Literal["log", "linear"]
 AlignmentForm = Literal["symmetric", "one-way"]
 DiversityCount = Literal["views", "pairs"]
 
 
-def consensus(log_q: Sequence[Tensor]) -> Tensor:
+def consensus(log_q: Tensor | Sequence[Tensor]) -> Tensor:
     """The label of each sample on which the views agree, (n,) (eq. pseudo)."""
-    return vote([view.detach() for view in log_q]).argmax(dim=1)
+    return vote(stacked(log_q).detach()).argmax(dim=1)
 
 
 def pseudo_label(
-    log_q: Sequence[Tensor], labels: Tensor, form: PseudoLabelForm = "log"
+    log_q: Tensor | Sequence[Tensor], labels: Tensor, form: PseudoLabelForm = "log"
 ) -> Tensor:
     """Pull each view towards the consensus ``labels`` (eq. pred_loss).
 
     ``"log"`` is the paper's −log q_y, ``"linear"`` the released code's −q_y, which
     lets go of samples that a view finds implausible.
     """
-    chosen = torch.stack([view.gather(1, labels[:, None]) for view in log_q])
+    log_q = stacked(log_q)
+    chosen = log_q.gather(2, labels[None, :, None].expand(len(log_q), -1, 1))
     check_choice("pseudo-label form", form, PseudoLabelForm)
     if form == "linear":
         chosen = chosen.exp()
     return -chosen.mean(dim=1).sum()
 
 
-def diversity(log_q: Sequence[Tensor]) -> Tensor:
+def diversity(log_q: Tensor | Sequence[Tensor]) -> Tensor:
     """Negative entropy of the batch's mean assignment, summed over the views."""
-    mean_q = torch.stack([view.exp().mean(dim=0) for view in log_q])  # (L, C)
+    mean_q = stacked(log_q).exp().mean(dim=1)  # (L, C)
     # An empty cluster's share can round to 0, where the logarithm has no gradient.
     smallest = torch.finfo(mean_q.dtype).tiny
     return (mean_q * mean_q.clamp(min=smallest).log()).sum()
 
 
-def alignment(log_q: Sequence[Tensor], form: AlignmentForm = "symmetric") -> Tensor:
+def alignment(
+    log_q: Tensor | Sequence[Tensor], form: AlignmentForm = "symmetric"
+) -> Tensor:
     """Cross-entropy between the views' assignments, over pairs of views.
 
     ``"symmetric"`` is the paper's sum over ordered pairs; ``"one-way"`` the released
     code's, −q^ν log q^μ for μ < ν only, which makes the order of the views matter.
     """
     check_choice("alignment form", form, AlignmentForm)
-    pairs = permutations if form == "symmetric" else combinations
-    loss = log_q[0].new_zeros(())
-    for mu, nu in pairs(range(len(log_q)), 2):
-        loss = loss - (log_q[nu].exp() * log_q[mu]).sum(dim=1).mean()
-    return loss
+    log_q = stacked(log_q)
+    q = log_q.exp()
+    if form == "symmetric":
+        # All ordered pairs at once: every view with the sum of all, less itself.
+        others = log_q.sum(dim=0, keepdim=True) - log_q
+    else:
+        others = log_q.cumsum(dim=0) - log_q  # the views before it
+    return -(q * others).sum(dim=(0, 2)).mean()
 
 
 class Loss(NamedTuple):
@@ -93,7 +98,8 @@ class Objective:
         check_choice("alignment_form", self.alignment_form, AlignmentForm)
         check_choice("diversity_count", self.diversity_count, DiversityCount)
 
-    def __call__(self, log_q: Sequence[Tensor]) -> Loss:
+    def __call__(self, log_q: Tensor | Sequence[Tensor]) -> Loss:
+        log_q = stacked(log_q)
         labels = consensus(log_q)
         label = pseudo_label(log_q, labels, self.pseudo_label_form)
         spread = diversity(log_q)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from sagl.nn.dense import row_threshold, weights_
 from sagl.nn.entmax import threshold
 from sagl.nn.sparse import CSR
 
@@ -66,7 +67,7 @@ class Dense:
     def weights(self, scores: Scores) -> Tensor:
         if self.kept is not None:
             return self.kept
-        return _weights(scores.rows(self.rows), self.tau, scores.alpha)
+        return weights_(scores.rows(self.rows), self.tau, scores.alpha)
 
 
 @dataclass
@@ -86,12 +87,12 @@ class Support:
         parts = []
         for rows in self.scores.blocks():
             if rows.start in full:
-                parts.append(_non_zeros(full[rows.start].weights(self.scores)))
+                parts.append(non_zeros(full[rows.start].weights(self.scores)))
             else:
                 entries = slice(int(crow[rows.start]), int(crow[rows.stop]))
                 counts = crow[rows.start : rows.stop + 1].diff()
                 parts.append(Sparse(counts, cols[entries], weights[entries]))
-        return _stack(parts, shape[1])
+        return stack(parts, shape[1])
 
 
 def find_support(scores: Scores) -> Support:
@@ -105,14 +106,14 @@ def find_support(scores: Scores) -> Support:
         x.sub_(top)
         part = None if scores.alpha == 1 else _project_sparse(x, scores.alpha)
         if part is None:
-            tau = _threshold(x, scores.alpha)
-            weights = _weights(x, tau, scores.alpha)
+            tau = row_threshold(x, scores.alpha)
+            weights = weights_(x, tau, scores.alpha)
             tau = tau + top
             room -= weights.numel() * weights.element_size()
             dense.append(Dense(rows, tau, weights if room >= 0 else None))
             part = _no_entries(weights)
         parts.append(part)
-    return Support(scores, _stack(parts, len(scores.keys)), dense)
+    return Support(scores, stack(parts, len(scores.keys)), dense)
 
 
 def _project_sparse(x: Tensor, alpha: float) -> Sparse | None:
@@ -138,7 +139,7 @@ def _project_sparse(x: Tensor, alpha: float) -> Sparse | None:
     narrow = x.new_full((b * width,), -torch.inf)
     narrow.index_copy_(0, place, x.view(-1).index_select(0, flat))
     narrow = narrow.view(b, width)
-    weights = _weights(narrow, threshold(narrow, alpha), alpha)
+    weights = weights_(narrow, threshold(narrow, alpha), alpha)
     weights = weights.view(-1).index_select(0, place)
     inside = weights.nonzero().squeeze(1)
     rows, flat = rows.index_select(0, inside), flat.index_select(0, inside)
@@ -149,25 +150,7 @@ def _project_sparse(x: Tensor, alpha: float) -> Sparse | None:
     )
 
 
-def _threshold(x: Tensor, alpha: float) -> Tensor:
-    """τ of rows whose largest entry is 0; for softmax the log of the normaliser."""
-    if alpha == 1:
-        return x.logsumexp(dim=1, keepdim=True)
-    return threshold(x, alpha)
-
-
-def _weights(x: Tensor, tau: Tensor, alpha: float) -> Tensor:
-    """[x − τ]_+ ^ (1/(α−1)), or for α = 1 exp(x − τ); overwrites ``x``."""
-    gap = x.sub_(tau)
-    if alpha == 1:
-        return gap.exp_()
-    gap.clamp_(min=0)
-    if alpha == 2:
-        return gap
-    return gap.square_() if alpha == 1.5 else gap.pow_(1 / (alpha - 1))
-
-
-def _non_zeros(weights: Tensor) -> Sparse:
+def non_zeros(weights: Tensor) -> Sparse:
     rows, cols = weights.nonzero(as_tuple=True)
     counts = torch.bincount(rows, minlength=len(weights))
     return Sparse(counts, cols, weights[rows, cols])
@@ -178,7 +161,7 @@ def _no_entries(like: Tensor) -> Sparse:
     return Sparse(none.new_zeros(len(like)), none, like.new_zeros(0))
 
 
-def _stack(parts: list[Sparse], n: int) -> CSR:
+def stack(parts: list[Sparse], n: int) -> CSR:
     counts, cols, weights = (torch.cat(field) for field in zip(*parts, strict=True))
     crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     return CSR(crow, cols, weights, (len(counts), n))

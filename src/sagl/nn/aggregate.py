@@ -1,0 +1,107 @@
+"""Aggregation over a support and its gradient, which touches the support alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from sagl.nn.dense import dropout_factors, scores_gradient, slope
+from sagl.nn.sparse import CSR, multiply, multiply_transposed, row_sums, sampled_product
+from sagl.nn.support import Support
+
+
+class Dropout:
+    """Factors on the weights, 0 or 1 / (1 − p); those of dense blocks from seeds."""
+
+    def __init__(
+        self, p: float, generator: torch.Generator | None, support: Support
+    ) -> None:
+        self.p = p
+        self.sparse: Tensor | None = None
+        self.seeds: list[int] = []
+        if p == 0:
+            return
+        self.sparse = dropout_factors(support.sparse.entries, p, generator)
+        if support.dense:
+            device = None if generator is None else generator.device
+            seeds = torch.randint(
+                1 << 62, (len(support.dense),), generator=generator, device=device
+            )
+            self.seeds = seeds.tolist()
+
+    def on_sparse(self, entries: Tensor) -> Tensor:
+        return entries if self.sparse is None else entries * self.sparse
+
+    def on_dense(self, index: int, block: Tensor) -> Tensor:
+        if not self.seeds:
+            return block
+        generator = torch.Generator(block.device).manual_seed(self.seeds[index])
+        return block * dropout_factors(block, self.p, generator)
+
+
+class Aggregate(torch.autograd.Function):
+    """out = A values, with A a function of x = q keys^T; backward on the support.
+
+    With r = a^(2−α) on the support, the Jacobian of a row of weights with respect to
+    its scores x is (diag(r) − r r^T / sum(r)) / (α − 1), so that
+
+        grad_values = A^T g                 d_ij = <g_i, value_j>
+        dx_i = r_i ⊙ (d_i − <r_i, d_i> / sum(r_i)) / (α − 1)
+        grad_q = dX keys                    grad_keys = dX^T q
+
+    and every one of these needs the entries of the support alone.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        support: Support,
+        dropped: Dropout,
+    ) -> Tensor:
+        ctx.save_for_backward(q, keys, values)
+        ctx.support = support
+        ctx.dropped = dropped
+        A = support.sparse
+        out = multiply(A.with_entries(dropped.on_sparse(A.entries)), values)
+        for i, block in enumerate(support.dense):
+            weights = dropped.on_dense(i, block.weights(support.scores))
+            out[block.rows] = weights @ values
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        q, keys, values = ctx.saved_tensors
+        support, dropped = ctx.support, ctx.dropped
+        A, alpha = support.sparse, support.scores.alpha
+
+        grad_values = multiply_transposed(
+            A.with_entries(dropped.on_sparse(A.entries)), grad
+        )
+        d = dropped.on_sparse(sampled_product(A, grad, values))
+        dX = A.with_entries(_through_entmax(A, d, alpha))
+        grad_q = multiply(dX, keys)
+        grad_keys = multiply_transposed(dX, q)
+
+        for i, block in enumerate(support.dense):
+            weights = block.weights(support.scores)
+            g = grad[block.rows]
+            grad_values.addmm_(dropped.on_dense(i, weights).T, g)
+            d = dropped.on_dense(i, g @ values.T)
+            dx = scores_gradient(weights, d, alpha)
+            grad_q[block.rows] = dx @ keys
+            grad_keys.addmm_(dx.T, q[block.rows])
+        return grad_q, grad_keys, grad_values, None, None
+
+
+def _through_entmax(A: CSR, d: Tensor, alpha: float) -> Tensor:
+    """Gradient with respect to the scores, from that of the weights, on the support."""
+    r = slope(A.entries, alpha)
+    mean = row_sums(A, r * d) / row_sums(A, r)  # 0/0 only in rows without entries
+    return r * (d - mean.index_select(0, A.rows()))
