@@ -1,16 +1,15 @@
 """What all tests share: one thread, so that small problems do not fight over cores."""
 
+import os
+
+# Before torch is imported, and inherited by the processes that tests start.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from sagl import Views
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def clustered_views(
