@@ -20,13 +20,16 @@ from sagl.nn.inference import Answer, Predictor, anchor_features, whole_set
 from sagl.nn.network import Network
 from sagl.nn.objective import Objective
 from sagl.recipes import RecipeName
-from sagl.run import SavedRun, make_writable, read_run, write_run
+from sagl.run import SavedRun, damaged, make_writable, read_run, write_run
 from sagl.settings import Settings, resolve
 from sagl.training.callbacks import Callback, ProgressBar, StopWhenStable
 from sagl.training.checkpoint import Checkpointer
 from sagl.training.feed import Feed, set_standardization
 from sagl.training.trainer import Plan, Trainer
 from sagl.views import Views, is_list_of_views
+
+# What belongs to one fit on one machine and not to the model.
+_NOT_SAVED = ("callbacks", "checkpoint_dir", "device", "verbose")
 
 
 class CollapseWarning(UserWarning):
@@ -52,7 +55,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     learning_rate : float, optional
         Of Adam.
     batch_size : int or "auto", default="auto"
-        Samples that see each other in a step; "auto" is ten per cluster, at least 100.
+        Samples that see each other in a step; "auto" is six per cluster, at least 100.
     epochs, steps : int, optional
         Length of the training, given one way or the other.
     dropout : float, optional
@@ -196,6 +199,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         set_standardization(network, views, settings.normalize)
         network.to(device)
 
+        callbacks = self._callbacks(settings, views)
         trainer = Trainer(
             network,
             Objective(
@@ -213,8 +217,11 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 settings.seed,
             ),
             device,
-            self._callbacks(settings, views),
+            callbacks,
         )
+        for callback in callbacks:
+            if isinstance(callback, Checkpointer):
+                callback.restore(trainer)
         trainer.run()
 
         rows = np.random.default_rng(settings.seed).permutation(len(views))
@@ -310,9 +317,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         params = {
-            name: value
+            name: _plain(value)
             for name, value in self.get_params(deep=False).items()
-            if isinstance(value, str | int | float | list | tuple | None)
+            if name not in _NOT_SAVED
         }
         write_run(
             Path(directory),
@@ -334,10 +341,14 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, directory: str | Path, device: str = "auto") -> Self:
         """Read a model that ``save`` or ``sagl fit`` wrote."""
         run = read_run(Path(directory))
-        model = cls(**{**run.params, "device": device})
-        network = _network(run.settings, run.view_widths, None)
-        network.load_state_dict(run.network)
-        network.to(_device(device)).eval()
+        target = _device(device)
+        try:
+            model = cls(**{**run.params, "device": device})
+            network = _network(run.settings, run.view_widths, torch.Generator())
+            network.load_state_dict(run.network)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise damaged(Path(directory), error) from None
+        network.to(target).eval()
         model._set_model(
             run.settings, run.view_names, run.view_widths, network, run.anchors
         )
@@ -364,7 +375,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _as_views(self, X: Any, *, reset: bool) -> Views:
         several = isinstance(X, Views | Mapping) or is_list_of_views(X)
         if several and not issparse(X):  # a DOK matrix is a mapping, too
-            views = Views(X)
+            views = Views(X, view_sizes=self.view_sizes)
             if reset:
                 self.n_features_in_ = sum(views.widths)
             return views
@@ -375,7 +386,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _resolve(self, n_samples: int) -> Settings:
         params = self.get_params(deep=False)
-        if self.checkpoint_dir is not None and not isinstance(self.random_state, int):
+        repeatable = isinstance(self.random_state, int | np.integer)
+        if self.checkpoint_dir is not None and not repeatable:
             raise ValueError(
                 "a run can only be resumed with the same seed: give an int as "
                 f"random_state together with checkpoint_dir (got {self.random_state!r})"
@@ -387,16 +399,15 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
             StopWhenStable(settings.tolerance, settings.patience),
             *(self.callbacks or ()),
         ]
+        if self.verbose:
+            callbacks.append(ProgressBar())
         if self.checkpoint_dir is not None:
             directory = Path(self.checkpoint_dir)
             make_writable(directory)
             fingerprint = {**settings.as_dict(), "data": _data_fingerprint(views)}
-            # First, so that what it restores is seen by the others.
-            callbacks.insert(
-                0, Checkpointer(directory, fingerprint, self.checkpoint_seconds)
+            callbacks.append(
+                Checkpointer(directory, fingerprint, self.checkpoint_seconds)
             )
-        if self.verbose:
-            callbacks.append(ProgressBar())
         return callbacks
 
     def _set_model(
@@ -443,10 +454,21 @@ def _seed(random_state: int | np.random.RandomState | None) -> int:
     if random_state is None:  # fresh, and the global generator stays untouched
         return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
     if isinstance(random_state, int | np.integer):
-        if random_state < 0:
-            raise ValueError(f"random_state must not be negative; got {random_state}")
+        if not 0 <= random_state < 1 << 63:
+            raise ValueError(
+                f"random_state must be at least 0 and below 2^63; got {random_state}"
+            )
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it; a random generator as None."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | None) else None
 
 
 def _device(name: str) -> torch.device:

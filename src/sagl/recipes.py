@@ -81,6 +81,6 @@ RECIPES: dict[str, Recipe] = {
 
 
 def get_recipe(name: str) -> Recipe:
-    if name not in RECIPES:
+    if not isinstance(name, str) or name not in RECIPES:
         raise ValueError(f"recipe must be one of {', '.join(RECIPES)}; got {name!r}")
     return RECIPES[name]

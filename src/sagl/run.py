@@ -27,6 +27,7 @@ from sagl._version import __version__
 from sagl.features.predictions import prediction_table
 from sagl.settings import Settings
 from sagl.storage import read_tensors, sha256, write_json, write_tensors, write_text
+from sagl.training.checkpoint import FILE_NAME as CHECKPOINT
 
 FORMAT = 1
 CONFIG = "config.json"
@@ -35,6 +36,7 @@ ANCHORS = "anchors.safetensors"
 HISTORY = "history.jsonl"
 LABELS = "labels.csv"
 GRAPH = "graph.npz"
+_PARTS = (MODEL, ANCHORS, HISTORY, LABELS)
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,14 @@ def refuse_existing_run(directory: Path) -> None:
         )
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"{directory} is a file; a run needs a directory")
+    if (directory / CHECKPOINT).exists():
+        return  # an unfinished run: its files may be replaced
+    for name in (*_PARTS, GRAPH):
+        if (directory / name).exists():
+            raise ValueError(
+                f"{directory / name} would be overwritten, and it belongs to no run; "
+                "move it or choose another directory"
+            )
 
 
 def make_writable(directory: Path) -> None:
@@ -96,14 +106,11 @@ def write_run(directory: Path, run: SavedRun) -> None:
             ],
             "n_samples": len(run.labels),
             "n_steps": run.n_steps,
-            "sha256": {
-                name: sha256(directory / name)
-                for name in (MODEL, ANCHORS, HISTORY, LABELS)
-            },
+            "sha256": {name: sha256(directory / name) for name in _PARTS},
         }
         write_json(directory / CONFIG, config)
     except OSError as error:
-        for name in (MODEL, ANCHORS, HISTORY, LABELS):
+        for name in _PARTS:
             (directory / name).unlink(missing_ok=True)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         cure = "free some space or choose another place" if full else "nothing was kept"
@@ -118,13 +125,15 @@ def read_config(directory: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
         version = int(config["format"])
+        if version < 1:
+            raise ValueError
     except FileNotFoundError:
         raise ValueError(
             f"{directory} holds no run: there is no {CONFIG} in it"
         ) from None
-    except NotADirectoryError:
+    except OSError:
         raise ValueError(f"{directory} is not a run directory") from None
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise ValueError(f"{path} is damaged: not a run's configuration") from None
     if version > FORMAT:
         raise ValueError(
@@ -138,11 +147,11 @@ def read_run(directory: Path) -> SavedRun:
     """Read a run and check that no file is missing or altered."""
     config = read_config(directory)
     try:
-        for name, checksum in config["sha256"].items():
+        for name in _PARTS:
             path = directory / name
             if not path.is_file():
                 raise ValueError(f"{path} is missing: the run is damaged")
-            if sha256(path) != checksum:
+            if sha256(path) != config["sha256"][name]:
                 raise ValueError(
                     f"{path} is damaged: its content is not what was written; "
                     "restore it or fit again"
@@ -167,7 +176,14 @@ def read_run(directory: Path) -> SavedRun:
             labels=table[:, 1].astype(np.int64),
             confidence=table[:, 2],
         )
-    except (KeyError, TypeError) as error:
-        raise ValueError(
-            f"{directory / CONFIG} is damaged: {error} is missing"
-        ) from None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise damaged(directory, error) from None
+
+
+def damaged(directory: Path, error: Exception) -> ValueError:
+    """The error for a configuration that does not fit the files or this library."""
+    reason = " ".join(str(error).split())
+    return ValueError(
+        f"{directory / CONFIG} is damaged: {type(error).__name__} {reason}; "
+        "restore it or fit again"
+    )

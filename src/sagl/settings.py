@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
+from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from sagl.nn.choices import check_choice
 from sagl.nn.gate import GateForm
@@ -14,9 +17,9 @@ from sagl.recipes import Recipe, get_recipe
 from sagl.training.feed import Normalization
 from sagl.training.sampler import batches_per_epoch
 
-# A batch of about ten samples per cluster measures best: with fewer, the diversity
-# term starves; with many more, the graph grows too sure too early.
-_BATCH_PER_CLUSTER = 10
+# A batch of about six samples per cluster measures best: with far fewer the diversity
+# term starves, with more the graph grows too sure too early.
+_BATCH_PER_CLUSTER = 6
 _MIN_BATCH = 100
 _ANCHOR_BATCHES = 5
 _MIN_ANCHORS = 2000
@@ -93,7 +96,7 @@ def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
         n_anchors=min(_integer("n_anchors", n_anchors, 1), n_samples),
         tolerance=_number("tolerance", chosen["tolerance"], 0),
         patience=_integer("patience", chosen["patience"], 1),
-        self_loops=bool(chosen["self_loops"]),
+        self_loops=_flag("self_loops", chosen["self_loops"]),
         diversity_count=recipe.diversity_count,
         seed=seed,
         **{name: chosen[name] for name in _CHOICES},
@@ -121,6 +124,12 @@ def _steps(chosen: dict[str, Any], recipe: Recipe, per_epoch: int) -> int:
     return _integer("steps", steps, 1)
 
 
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False; got {value!r}")
+    return bool(value)
+
+
 def _integer(name: str, value: Any, least: int) -> int:
     whole = not isinstance(value, bool) and hasattr(value, "__index__")
     if not whole or value < least:
@@ -138,12 +147,11 @@ def _number(
     strict: bool = False,
     below: float = math.inf,
 ) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number; got {value!r}") from None
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise ValueError(f"{name} must be a number; got {value!r}")
+    number = float(value)
     if not least <= number < below or (strict and number == least):
         bound = f"above {least}" if strict else f"at least {least}"
-        limit = "" if below == math.inf else f" and below {below}"
-        raise ValueError(f"{name} must be {bound}{limit}; got {value!r}")
+        limit = "finite" if below == math.inf else f"below {below}"
+        raise ValueError(f"{name} must be {bound} and {limit}; got {value!r}")
     return number

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import safetensors
+import torch
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
+
+_CHECKSUM = "sha256"
 
 
 @contextmanager
@@ -51,10 +54,11 @@ def write_json(path: Path, value: Any) -> None:
 def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """A safetensors file of the tensors, moved to the CPU."""
+    """A safetensors file of the tensors, moved to the CPU, with their checksum."""
     on_cpu = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    signed = {**(metadata or {}), _CHECKSUM: _digest(on_cpu)}
     with replacing(path) as temporary:
-        temporary.write_bytes(tensors_to_bytes(on_cpu, dict(metadata or {})))
+        temporary.write_bytes(tensors_to_bytes(on_cpu, signed))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -63,11 +67,23 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         with safetensors.safe_open(path, framework="pt") as file:
             tensors: dict[str, Tensor] = {k: file.get_tensor(k) for k in file.keys()}  # noqa: SIM118
             metadata: dict[str, str] = file.metadata() or {}
-            return tensors, metadata
     except (safetensors.SafetensorError, ValueError) as error:
         raise ValueError(
             f"{path}: damaged or not a safetensors file ({error})"
         ) from None
+    if metadata.pop(_CHECKSUM, None) != _digest(tensors):
+        raise ValueError(
+            f"{path}: damaged: its tensors are not those that were written"
+        )
+    return tensors, metadata
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def sha256(path: Path) -> str:

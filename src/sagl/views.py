@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, overload
@@ -144,9 +145,11 @@ class Views:
         """Refuse a view in which all samples are the same."""
         for name, array in self.items():
             step = max(1, _SCAN_VALUES // array.shape[1])
-            first = np.asarray(array[:1])
+            first = np.asarray(array[:1], dtype=np.float32)  # as training sees it
             if all(
-                (np.asarray(array[start : start + step]) == first).all()
+                (
+                    np.asarray(array[start : start + step], dtype=np.float32) == first
+                ).all()
                 for start in range(0, len(array), step)
             ):
                 raise ValueError(
@@ -161,6 +164,8 @@ def _named_arrays(
 ) -> dict[str, Array]:
     if isinstance(views, Views):
         named: dict[str, Any] = dict(views.items())
+    elif hasattr(views, "tocsr"):  # some sparse matrices are mappings, too
+        return {"view0": _as_matrix("view0", views)}
     elif isinstance(views, Mapping):
         named = dict(views)
     elif is_list_of_views(views):
@@ -187,25 +192,31 @@ def is_list_of_views(views: Any) -> bool:
     """Whether this is a list of matrices rather than one matrix written as a list."""
     if not isinstance(views, list | tuple):
         return False
-    return not views or all(hasattr(v, "shape") and len(v.shape) == 2 for v in views)
+    return not views or any(hasattr(v, "shape") and len(v.shape) > 1 for v in views)
 
 
 def _cut(array: Array, view_sizes: Sequence[int]) -> dict[str, Array]:
-    sizes = [int(size) for size in view_sizes]
+    try:
+        sizes = [operator.index(size) for size in view_sizes]
+    except TypeError:
+        sizes = []
     if not sizes or min(sizes) < 1 or sum(sizes) != array.shape[1]:
         raise ValueError(
-            f"view_sizes {sizes} must be positive and add up to the "
-            f"{array.shape[1]} columns of X"
+            f"view_sizes {view_sizes!r} must be whole positive numbers that add up to "
+            f"the {array.shape[1]} columns of X"
         )
     edges = np.cumsum([0, *sizes])
     return {f"view{i}": array[:, a:b] for i, (a, b) in enumerate(pairwise(edges))}
 
 
 def _as_matrix(name: str, array: Any) -> Array:
-    if hasattr(array, "detach"):  # a torch tensor, without importing torch
-        array = array.detach().cpu().numpy()
-    if hasattr(array, "tocsr"):
+    if hasattr(array, "tocsr") or getattr(array, "is_sparse", False):
         raise ValueError(f"view {name!r} is a sparse matrix; pass a dense array")
+    if hasattr(array, "detach"):  # a torch tensor, without importing torch
+        array = array.detach().cpu()
+        array = (
+            array.float() if str(array.dtype) == "torch.bfloat16" else array
+        ).numpy()
     matrix = array if isinstance(array, np.ndarray) else np.asarray(array)
     if matrix.ndim != 2:
         raise ValueError(

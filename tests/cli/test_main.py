@@ -197,7 +197,7 @@ def test_bad_views_are_refused_before_anything_is_written(sagl_cli, files, tmp_p
     nan = good.copy()
     nan[7, 3] = np.nan
     refused(fit(wide, array("short.npy", good[:9])), "wide has 200", "x has 9")
-    refused(fit(wide, array("nan.npy", nan)), "'x'", "NaN at row 7, column 3")
+    refused(fit(wide, array("nan.npy", nan)), "nan.npy", "NaN at row 7, column 3")
     refused(fit(wide, array("inf.npy", nan * np.inf)), "row 0")
     refused(fit(wide, array("flat.npy", np.ones((200, 2)))), "'x' is constant")
     refused(fit(wide, array("thin.npy", np.ones((200, 0)))), "no columns")

@@ -30,7 +30,7 @@ def fit(
         typer.Option(help="default, paper or released: fills in what is not given."),
     ] = "default",
     batch_size: Annotated[
-        int | None, typer.Option(help="Samples per step; by default ten per cluster.")
+        int | None, typer.Option(help="Samples per step; by default six per cluster.")
     ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
     gamma: Annotated[float | None, typer.Option(help="Weight of diversity.")] = None,

@@ -43,6 +43,10 @@ def read_views(options: list[str]) -> Views:
                 "differently with NAME=FILE"
             )
         arrays[name] = read_array(path, key)
+        try:
+            Views({name: arrays[name]}).check_values()
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
     return Views(arrays)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from sagl.evaluation.labels import coded
 from sagl.evaluation.metrics import clustering_scores
 from sagl.nn.inference import transductive_probabilities
 from sagl.nn.network import Network, vote
@@ -55,17 +56,20 @@ def evaluate(
         order), ``gap`` (how much ACC the order alone is worth) and a ``note``.
     """
     views = model.check_views(X)
-    labels = np.asarray(y_true)
-    if labels.shape != (len(views),):
+    shape = np.shape(y_true)
+    if shape != (len(views),):
         raise ValueError(
-            f"{len(views)} samples need {len(views)} labels, got shape {labels.shape}"
+            f"{len(views)} samples need {len(views)} labels, got shape {shape}"
         )
+    labels = coded(y_true, "y_true").codes
     if protocol == "inductive":
         predicted = model.predict(views)
     elif protocol == "transductive":
         predicted = predict_transductive(model, views)
     elif protocol == "batch":
-        size = batch_size or model.settings_.batch_size
+        size = model.settings_.batch_size if batch_size is None else batch_size
+        if size < 1:
+            raise ValueError(f"batch_size must be at least 1; got {size}")
         return _evaluate_batches(model, views, labels, size, random_state)
     else:
         raise ValueError(

@@ -77,6 +77,6 @@ class StopWhenStable(Callback):
 
     def on_record(self, trainer: Trainer) -> None:
         last = trainer.history[-self.patience :]
-        trainer.stop = len(last) == self.patience and all(
-            record["changed"] <= self.tolerance for record in last
-        )
+        still = all(record["changed"] <= self.tolerance for record in last)
+        if len(last) == self.patience and still:
+            trainer.stop = True

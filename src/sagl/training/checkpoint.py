@@ -26,6 +26,8 @@ FILE_NAME = "checkpoint.safetensors"
 class Checkpointer(Callback):
     """Writes a checkpoint at records, at most one every so many seconds.
 
+    It must come after the other callbacks, so that what they decide is in it.
+
     Parameters
     ----------
     directory : Path
@@ -42,7 +44,7 @@ class Checkpointer(Callback):
         self.every_seconds = every_seconds
         self._last = time.monotonic()
 
-    def on_train_begin(self, trainer: Trainer) -> None:
+    def restore(self, trainer: Trainer) -> None:
         """Take up the run where its checkpoint left it, if there is one."""
         if not self.path.exists():
             return
@@ -61,6 +63,9 @@ class Checkpointer(Callback):
         if time.monotonic() - self._last >= self.every_seconds:
             self.write(trainer)
 
+    def on_train_end(self, trainer: Trainer) -> None:
+        self.write(trainer)
+
     def write(self, trainer: Trainer) -> None:
         tensors = {f"network.{k}": v for k, v in trainer.network.state_dict().items()}
         tensors["labels"] = trainer.labels
@@ -73,14 +78,18 @@ class Checkpointer(Callback):
             "stop": trainer.stop,
             "history": trainer.history,
         }
-        write_tensors(
-            self.path,
-            tensors,
-            {
-                "fingerprint": json.dumps(self.fingerprint),
-                "state": json.dumps(state),
-            },
-        )
+        metadata = {
+            "fingerprint": json.dumps(self.fingerprint),
+            "state": json.dumps(state),
+        }
+        try:
+            write_tensors(self.path, tensors, metadata)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{self.path} could not be written: {error.strerror}; make room and "
+                "run the same again: it resumes from the checkpoint before this one",
+            ) from None
         self._last = time.monotonic()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import torch
@@ -84,6 +84,7 @@ class Trainer:
             self._run_epoch()
             if self._since_record >= _RECORD_STEPS or self.step == self.plan.steps:
                 self._record()
+        self._check_finite()
         self.network.eval()
         for callback in self.callbacks:
             callback.on_train_end(self)
@@ -132,14 +133,21 @@ class Trainer:
             "sparsity": self._sparsity(),
         }
         if not np.isfinite(total):
-            raise FloatingPointError(
-                f"the loss became {total} at step {self.step}; try a smaller "
-                f"learning_rate (now {self.plan.learning_rate})"
-            )
+            self._diverged(f"the loss became {total}")
         self.history.append(record)
         self._clear_sums()
         for callback in self.callbacks:
             callback.on_record(self)
+
+    def _check_finite(self) -> None:
+        if not all(bool(p.isfinite().all()) for p in self.network.parameters()):
+            self._diverged("the weights became infinite or NaN")
+
+    def _diverged(self, what: str) -> NoReturn:
+        raise FloatingPointError(
+            f"{what} at step {self.step}; try a smaller learning_rate "
+            f"(now {self.plan.learning_rate})"
+        )
 
     @torch.no_grad()
     def _sparsity(self) -> list[float]:

@@ -1,0 +1,431 @@
+"""A saved run comes back exactly; a damaged or half-written one never does."""
+
+import csv
+import errno
+import json
+import os
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import NotFittedError
+
+import sagl.run
+import sagl.storage
+from sagl import SAGL, Views
+from sagl.training import Callback
+from tests.conftest import clustered_views
+
+FILES = {
+    "config.json",
+    "model.safetensors",
+    "anchors.safetensors",
+    "history.jsonl",
+    "labels.csv",
+}
+
+
+def fit(views, **params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a short training may leave clusters empty
+        return SAGL(**{"n_clusters": 4, "steps": 60, "random_state": 0} | params).fit(
+            views
+        )
+
+
+def names(directory):
+    return {path.name for path in directory.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def model(views):
+    return fit(views, gate="shrink", n_anchors=100, gamma=7.5)
+
+
+@pytest.fixture
+def run(model, tmp_path):
+    model.save(tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture(scope="module")
+def others():
+    """Samples that the model has not seen."""
+    return clustered_views(70, seed=3)[0]
+
+
+class TestRoundTrip:
+    def test_it_answers_with_the_same_bits(self, model, run, others):
+        loaded = SAGL.load(run)
+        np.testing.assert_array_equal(
+            loaded.predict_proba(others), model.predict_proba(others)
+        )
+        np.testing.assert_array_equal(loaded.predict(others), model.predict(others))
+        np.testing.assert_array_equal(loaded.transform(others), model.transform(others))
+
+    @pytest.mark.parametrize(
+        "params",
+        [
+            {"recipe": "released", "steps": 30},
+            {"graph": "identity"},
+            {"graph": "dense", "gate": "sharpen"},
+            {"alpha": 2.0, "self_loops": False, "gate": "none"},
+        ],
+        ids=str,
+    )
+    def test_so_does_every_variant(self, views, others, tmp_path, params):
+        model = fit(views, **params)
+        model.save(tmp_path / "run")
+        loaded = SAGL.load(tmp_path / "run")
+        np.testing.assert_array_equal(
+            loaded.predict_proba(others), model.predict_proba(others)
+        )
+        for ours, theirs in zip(loaded.graph(others), model.graph(others), strict=True):
+            assert (ours != theirs).nnz == 0
+
+    def test_all_that_was_learned_is_there(self, model, run):
+        loaded = SAGL.load(run)
+        assert loaded.labels_.dtype == model.labels_.dtype
+        np.testing.assert_array_equal(loaded.labels_, model.labels_)
+        np.testing.assert_array_equal(loaded.confidence_, model.confidence_)
+        assert loaded.history_ == model.history_
+        assert loaded.settings_ == model.settings_
+        assert loaded.n_steps_ == model.n_steps_
+        assert loaded.view_names_ == model.view_names_
+        assert loaded.view_widths_ == model.view_widths_
+        assert loaded.n_features_in_ == model.n_features_in_
+        assert len(loaded.anchors_) == len(model.anchors_)
+        for ours, theirs in zip(loaded.anchors_, model.anchors_, strict=True):
+            assert ours.dtype == theirs.dtype
+            assert torch.equal(ours, theirs)
+        state = model.network_.state_dict()
+        assert loaded.network_.state_dict().keys() == state.keys()
+        for name, tensor in loaded.network_.state_dict().items():
+            assert torch.equal(tensor, state[name])
+        assert not loaded.network_.training
+
+    def test_parameters_survive(self, model, run):
+        objects = ("device", "callbacks", "random_state")
+        written, read = model.get_params(), SAGL.load(run).get_params()
+        for name in objects:
+            written.pop(name), read.pop(name)
+        assert read == written
+
+    def test_a_generator_is_not_written(self, views, tmp_path):
+        fit(views, random_state=np.random.RandomState(0)).save(tmp_path / "run")
+        assert SAGL.load(tmp_path / "run").random_state is None
+
+    def test_callbacks_are_not_written(self, views, tmp_path):
+        model = fit(views, steps=5, callbacks=[Callback()])
+        model.save(tmp_path / "run")
+        assert SAGL.load(tmp_path / "run").callbacks is None
+
+    def test_a_model_of_one_cut_array_takes_one_array_again(self, views, tmp_path):
+        X = np.hstack([array for _, array in views.items()])
+        model = fit(X, view_sizes=(12, 6))
+        model.save(tmp_path / "run")
+        loaded = SAGL.load(tmp_path / "run")
+        np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+    def test_a_loaded_model_saves_the_same_bytes(self, run, tmp_path):
+        SAGL.load(run, device="auto").save(tmp_path / "again")
+        for name in FILES:
+            assert (tmp_path / "again" / name).read_bytes() == (run / name).read_bytes()
+
+    def test_a_loaded_model_fits_as_the_first_did(self, views, model, run):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            again = SAGL.load(run).fit(views)
+        np.testing.assert_array_equal(again.labels_, model.labels_)
+        assert again.history_ == model.history_
+
+    def test_view_names_in_any_script(self, views, tmp_path):
+        odd = Views({'β, "dîno"\n': views["wide"], "狗": views["narrow"]})
+        fit(odd, steps=5).save(tmp_path / "run")
+        assert SAGL.load(tmp_path / "run").view_names_ == odd.names
+
+    @pytest.mark.parametrize("kind", [str, lambda path: path])
+    def test_places_are_strings_or_paths(self, model, tmp_path, kind):
+        place = tmp_path / "deep" / "er"
+        model.save(kind(place))
+        assert names(place) == FILES
+        SAGL.load(kind(place))
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("n_clusters", np.int64(4)),
+            ("view_sizes", np.array([12, 6])),
+            ("view_sizes", [np.int64(12), np.int64(6)]),
+        ],
+        ids=str,
+    )
+    def test_numpy_parameters_survive(self, views, tmp_path, name, value):
+        X = np.hstack([array for _, array in views.items()])
+        model = fit(X, **{"view_sizes": [12, 6], "steps": 5, name: value})
+        model.save(tmp_path / "run")
+        loaded = SAGL.load(tmp_path / "run")
+        np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+class TestFiles:
+    def test_these_and_no_others(self, run):
+        assert names(run) == FILES
+
+    def test_no_pickle_is_written_or_read(self, model, tmp_path, monkeypatch):
+        def refuse(*args, **kwargs):
+            raise AssertionError("pickle was used")
+
+        for module in (pickle, torch):
+            for name in ("dump", "dumps", "load", "loads", "save", "Unpickler"):
+                if hasattr(module, name):
+                    monkeypatch.setattr(module, name, refuse)
+        monkeypatch.setattr(np, "load", refuse)
+        model.save(tmp_path / "run")
+        SAGL.load(tmp_path / "run")
+
+    def test_labels_are_a_table_for_people(self, model, run):
+        with (run / "labels.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [int(row["sample"]) for row in rows] == list(range(240))
+        assert [int(row["cluster"]) for row in rows] == model.labels_.tolist()
+        assert [float(r["confidence"]) for r in rows] == model.confidence_.tolist()
+
+    def test_history_is_one_record_per_line(self, model, run):
+        lines = (run / "history.jsonl").read_text().splitlines()
+        assert [json.loads(line) for line in lines] == model.history_
+        assert len(lines) >= 2
+
+    def test_config_says_what_was_done(self, model, run):
+        config = json.loads((run / "config.json").read_text())
+        assert config["format"] == sagl.run.FORMAT
+        assert config["sagl"] == sagl.__version__
+        assert config["settings"] == model.settings_.as_dict()
+        assert config["n_samples"] == 240
+        assert config["n_steps"] == model.n_steps_
+        assert config["views"] == [
+            {"name": "wide", "width": 12},
+            {"name": "narrow", "width": 6},
+        ]
+
+    def test_every_other_file_has_a_checksum(self, run):
+        config = json.loads((run / "config.json").read_text())
+        assert config["sha256"] == {
+            name: sagl.storage.sha256(run / name) for name in FILES - {"config.json"}
+        }
+
+
+def change_config(run, change):
+    config = json.loads((run / "config.json").read_text())
+    change(config)
+    (run / "config.json").write_text(json.dumps(config))
+
+
+def refused(place):
+    """The one line with which a load is refused; it must name the place."""
+    with pytest.raises(ValueError, match=str(place)) as caught:
+        SAGL.load(place)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+class TestRefusedLoads:
+    def test_an_empty_directory(self, tmp_path):
+        assert "holds no run: there is no config.json" in refused(tmp_path)
+
+    def test_no_directory(self, tmp_path):
+        assert "holds no run" in refused(tmp_path / "nowhere")
+
+    def test_a_file(self, run):
+        assert "is not a run directory" in refused(run / "config.json")
+
+    @pytest.mark.parametrize(
+        "content",
+        [b"", b"{", b"not json", b"\xff\xfe\0", b"[]", b"3", b"null", b'"x"', b"{}"],
+    )
+    def test_config_that_is_none(self, run, content):
+        (run / "config.json").write_bytes(content)
+        assert "config.json is damaged" in refused(run)
+
+    @pytest.mark.parametrize(
+        "key", ["format", "params", "settings", "views", "sha256", "n_steps"]
+    )
+    def test_config_without_a_key(self, run, key):
+        change_config(run, lambda config: config.pop(key))
+        message = refused(run)
+        assert "config.json is damaged" in message
+        assert key in message or key == "format"
+
+    def test_settings_without_a_key(self, run):
+        change_config(run, lambda config: config["settings"].pop("alpha"))
+        message = refused(run)
+        assert "config.json is damaged" in message
+        assert "'alpha'" in message
+
+    def test_a_view_without_its_width(self, run):
+        change_config(run, lambda config: config["views"][1].pop("width"))
+        assert "'width'" in refused(run)
+
+    def test_a_newer_format_asks_for_an_upgrade(self, run):
+        change_config(run, lambda config: config.update(format=7, sagl="9.1"))
+        message = refused(run)
+        assert "format 7" in message
+        assert "sagl 9.1" in message
+        assert "upgrade sagl" in message
+
+    def test_a_newer_format_may_differ_in_all_else(self, run):
+        (run / "config.json").write_text('{"format": 2}')
+        assert "upgrade sagl" in refused(run)
+
+    def test_unknown_settings_of_the_same_format_are_passed_over(self, model, run):
+        change_config(run, lambda config: config["settings"].update(colour="red"))
+        assert SAGL.load(run).settings_ == model.settings_
+
+    @pytest.mark.parametrize("name", sorted(FILES))
+    def test_a_missing_file(self, run, name):
+        (run / name).unlink()
+        assert name in refused(run)
+
+    @pytest.mark.parametrize("name", sorted(FILES - {"config.json"}))
+    @pytest.mark.parametrize("place", [0, 0.5, -1])
+    def test_an_altered_byte(self, run, name, place):
+        content = bytearray((run / name).read_bytes())
+        i = int(place * len(content)) if place >= 0 else -1
+        content[i] ^= 1
+        (run / name).write_bytes(content)
+        assert f"{name} is damaged: its content is not what was written" in refused(run)
+
+    @pytest.mark.parametrize("name", sorted(FILES - {"config.json"}))
+    @pytest.mark.parametrize("keep", [0, 0.5])
+    def test_a_truncated_file(self, run, name, keep):
+        content = (run / name).read_bytes()
+        (run / name).write_bytes(content[: int(keep * len(content))])
+        assert f"{name} is damaged" in refused(run)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda config: config.update(sha256=[]),
+            lambda config: config["sha256"].pop("history.jsonl"),
+            lambda config: config.update(settings=None),
+            lambda config: config.update(params=None),
+            lambda config: config["params"].pop("n_clusters"),
+            lambda config: config["params"].update(colour="red"),
+            lambda config: config["views"][0].update(width=5),
+            lambda config: config["settings"].update(n_clusters=5),
+            lambda config: config.update(format=0),
+        ],
+        ids=[
+            "sha256 a list",
+            "no checksum",
+            "no settings",
+            "no params",
+            "no n_clusters",
+            "unknown parameter",
+            "other width",
+            "other number of clusters",
+            "format 0",
+        ],
+    )
+    def test_an_edited_config(self, run, change):
+        change_config(run, change)
+        assert "config.json" in refused(run)
+
+
+def not_saved(model, place):
+    """The one line with which a save is refused; it must name the place."""
+    with pytest.raises(ValueError, match=str(place)) as caught:
+        model.save(place)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def full_disk(*args):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class TestRefusedSaves:
+    def test_a_directory_that_holds_a_run(self, model, run):
+        before = {name: (run / name).read_bytes() for name in FILES}
+        assert "already holds a run" in not_saved(model, run)
+        assert {name: (run / name).read_bytes() for name in names(run)} == before
+
+    def test_a_file(self, model, tmp_path):
+        (tmp_path / "file").write_text("mine")
+        assert "is a file" in not_saved(model, tmp_path / "file")
+        assert (tmp_path / "file").read_text() == "mine"
+
+    def test_below_a_file(self, model, tmp_path):
+        (tmp_path / "file").write_text("mine")
+        assert "cannot be written" in not_saved(model, tmp_path / "file" / "run")
+        assert (tmp_path / "file").read_text() == "mine"
+
+    @pytest.mark.skipif(
+        not hasattr(os, "geteuid") or os.geteuid() == 0,
+        reason="root may write anywhere",
+    )
+    def test_a_directory_without_permission(self, model, tmp_path):
+        (tmp_path / "locked").mkdir(mode=0o500)
+        assert "cannot be written" in not_saved(model, tmp_path / "locked")
+
+    @pytest.mark.parametrize("survivors", range(5))
+    def test_a_disk_that_fills_up_leaves_nothing(
+        self, model, tmp_path, monkeypatch, survivors
+    ):
+        """Whichever of the five files is the first that does not fit."""
+        place, real = tmp_path / "run", os.fsync
+        written = []
+
+        def fsync(descriptor):
+            if len(written) == survivors:
+                full_disk()
+            written.append(descriptor)
+            real(descriptor)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sagl.storage.os, "fsync", fsync)
+            message = not_saved(model, place)
+        assert "No space left on device; free some space" in message
+        assert len(written) == survivors
+        assert names(place) == set()
+        assert "holds no run" in refused(place)
+
+        model.save(place)  # after some space was freed
+        assert names(place) == FILES
+        np.testing.assert_array_equal(SAGL.load(place).labels_, model.labels_)
+
+    def test_a_disk_that_is_full_before_a_tensor_is_written(
+        self, model, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr(sagl.run, "write_tensors", full_disk)
+        assert "No space left" in not_saved(model, tmp_path / "run")
+        assert names(tmp_path / "run") == set()
+
+    def test_another_error_says_that_nothing_was_kept(
+        self, model, tmp_path, monkeypatch
+    ):
+        def broken(*args):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        monkeypatch.setattr(sagl.run, "write_json", broken)
+        message = not_saved(model, tmp_path / "run")
+        assert "Input/output error; nothing was kept" in message
+        assert names(tmp_path / "run") == set()
+
+    def test_a_model_that_is_not_fitted(self, tmp_path):
+        with pytest.raises(NotFittedError):
+            SAGL(3).save(tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+    @pytest.mark.parametrize("error", [None, full_disk])
+    def test_a_labels_file_of_somebody_else_survives(
+        self, model, tmp_path, monkeypatch, error
+    ):
+        (tmp_path / "labels.csv").write_text("mine")
+        if error:
+            monkeypatch.setattr(sagl.run, "write_tensors", error)
+        with pytest.raises(ValueError, match=str(tmp_path)):
+            model.save(tmp_path)
+        assert (tmp_path / "labels.csv").read_text() == "mine"
