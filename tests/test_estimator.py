@@ -83,10 +83,9 @@ def test_init_only_stores_its_arguments():
 
 
 def test_finds_clusters_that_are_there(views, labels):
-    model = SAGL(4, steps=300, random_state=0).fit(views)
-    assert adjusted_rand_score(labels, model.labels_) > 0.95
-    new, new_labels = clustered_views(seed=0, spread=0.5)
-    assert adjusted_rand_score(new_labels, model.predict(new)) > 0.95
+    model = SAGL(4, random_state=0).fit(views[:160])
+    assert adjusted_rand_score(labels[:160], model.labels_) > 0.95
+    assert adjusted_rand_score(labels[160:], model.predict(views[160:])) > 0.95
 
 
 def test_labels_are_the_prediction_for_the_training_samples(fitted, views):

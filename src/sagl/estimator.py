@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,10 +19,11 @@ from sagl.nn.inference import Answer, Predictor, anchor_features, whole_set
 from sagl.nn.network import Network
 from sagl.nn.objective import Objective
 from sagl.recipes import RecipeName
-from sagl.run import SavedRun, damaged, make_writable, read_run, write_run
+from sagl.run import SavedRun, damaged, make_writable, plain, read_run, write_run
 from sagl.settings import Settings, resolve
 from sagl.training.callbacks import Callback, ProgressBar, StopWhenStable
 from sagl.training.checkpoint import Checkpointer
+from sagl.training.device import pick_device
 from sagl.training.feed import Feed, set_standardization
 from sagl.training.trainer import Plan, Trainer
 from sagl.views import Views, is_list_of_views
@@ -123,7 +123,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     >>> from sagl import SAGL
     >>> X, _ = make_blobs(300, n_features=8, centers=3, random_state=0)
     >>> views = {"left": X[:, :4], "right": X[:, 4:]}
-    >>> model = SAGL(n_clusters=3, steps=200, random_state=0).fit(views)
+    >>> model = SAGL(n_clusters=3, random_state=0).fit(views)
     >>> sorted(int(size) for size in np.bincount(model.labels_))
     [100, 100, 100]
     """
@@ -193,7 +193,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         views.check_values()
         settings = self._resolve(len(views))
         views.check_spread()
-        device = _device(self.device)
+        device = pick_device(self.device)
         generator = torch.Generator().manual_seed(settings.seed)
         network = _network(settings, views.widths, generator)
         set_standardization(network, views, settings.normalize)
@@ -317,7 +317,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         params = {
-            name: _plain(value)
+            name: plain(value)
             for name, value in self.get_params(deep=False).items()
             if name not in _NOT_SAVED
         }
@@ -341,7 +341,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, directory: str | Path, device: str = "auto") -> Self:
         """Read a model that ``save`` or ``sagl fit`` wrote."""
         run = read_run(Path(directory))
-        target = _device(device)
+        target = pick_device(device)
         try:
             model = cls(**{**run.params, "device": device})
             network = _network(run.settings, run.view_widths, torch.Generator())
@@ -404,7 +404,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.checkpoint_dir is not None:
             directory = Path(self.checkpoint_dir)
             make_writable(directory)
-            fingerprint = {**settings.as_dict(), "data": _data_fingerprint(views)}
+            fingerprint = {**settings.as_dict(), "data": views.fingerprint()}
             callbacks.append(
                 Checkpointer(directory, fingerprint, self.checkpoint_seconds)
             )
@@ -460,36 +460,6 @@ def _seed(random_state: int | np.random.RandomState | None) -> int:
             )
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it; a random generator as None."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value if isinstance(value, str | int | float | None) else None
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"device {name!r} cannot be used here: {reason}") from None
-    return device
-
-
-def _data_fingerprint(views: Views) -> str:
-    """Names, shapes and some evenly spaced rows: enough to notice other data."""
-    rows = np.unique(np.linspace(0, len(views) - 1, 64).astype(np.int64))
-    digest = hashlib.sha256(repr(views).encode())
-    for h in views.take(rows):
-        digest.update(h.tobytes())
-    return digest.hexdigest()
 
 
 def _listed(views: list[tuple[str, int]]) -> str:

@@ -180,6 +180,15 @@ def read_run(directory: Path) -> SavedRun:
         raise damaged(directory, error) from None
 
 
+def plain(value: Any) -> Any:
+    """A parameter as JSON can hold it; a random generator as None."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value if isinstance(value, str | int | float | None) else None
+
+
 def damaged(directory: Path, error: Exception) -> ValueError:
     """The error for a configuration that does not fit the files or this library."""
     reason = " ".join(str(error).split())

@@ -108,11 +108,11 @@ def attend(
     --------
     >>> import torch
     >>> from sagl.nn import attend
-    >>> z = torch.tensor([[4.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
+    >>> z = torch.tensor([[2.0, 0.0], [1.5, 0.0], [0.0, 2.0]])
     >>> out, graph = attend(z, z, z, return_graph=True)
     >>> graph.to_dense()
-    tensor([[0.9680, 0.0320, 0.0000],
-            [0.8858, 0.1142, 0.0000],
+    tensor([[0.7421, 0.2579, 0.0000],
+            [0.6842, 0.3158, 0.0000],
             [0.0000, 0.0000, 1.0000]])
     """
     _check(queries, keys, values, gate, alpha, return_graph, exclude)
