@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from statistics import mean, pstdev
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +19,7 @@ def demo(
         Path | None,
         typer.Option(help="Where to write the run; by default a new directory here."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="The first of the seeds.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Cluster handwritten digits seen through three views; takes under a minute."""
@@ -34,22 +35,28 @@ def demo(
 
 def _show(result: dict[str, Any]) -> None:
     views = ", ".join(f"{name} ({width})" for name, width in result["views"].items())
-    table = Table(title=f"{result['n_test']} held-out digits, clusters against labels")
+    runs = len(result["seeds"])
+    table = Table(
+        title=f"{result['n_test']} held-out digits, mean ± sd of {runs} seeds"
+    )
     table.add_column("method")
     for column in ("ACC", "NMI", "ARI", "clusters"):
         table.add_column(column, justify="right")
     for name, key in (("k-means, all views", "kmeans"), ("SAGL", "sagl")):
-        s = result[key]
-        table.add_row(
-            name,
-            *(f"{s[measure]:.3f}" for measure in ("acc", "nmi", "ari")),
-            str(s["n_clusters"]),
-        )
-    console = Console()
+        table.add_row(name, *_cells(result[key]))
+    sparsity = ", ".join(f"{n} {s:.1%}" for n, s in result["sparsity"].items())
+    console = Console(soft_wrap=True)
     console.print(f"{result['n_train']} digits without labels; views: {views}")
     console.print(table)
-    sparsity = ", ".join(f"{n} {s:.1%}" for n, s in result["sparsity"].items())
-    console.print(f"neighbours kept by the sparse graphs: {sparsity} of all pairs")
-    console.print(f"trained in {result['seconds']} s with seed {result['seed']}")
-    console.print(f"the run is in {result['out']}; look at it with: ", end="")
+    console.print(f"pairs of samples that the sparse graphs keep: {sparsity}")
+    console.print(f"trained {runs} times in {result['seconds']} s")
+    console.print(f"the first run is in {result['out']}; look at it with: ", end="")
     console.print(f"sagl info {result['out']}", style="bold")
+
+
+def _cells(scores: list[dict[str, Any]]) -> list[str]:
+    cells = []
+    for measure in ("acc", "nmi", "ari"):
+        values = [run[measure] for run in scores]
+        cells.append(f"{mean(values):.3f} ± {pstdev(values):.3f}")
+    return [*cells, "/".join(str(run["n_clusters"]) for run in scores)]

@@ -14,35 +14,47 @@ from sklearn.preprocessing import normalize
 from sagl.estimator import SAGL
 from sagl.evaluation.metrics import clustering_scores
 from sagl.evaluation.protocols import evaluate
-from sagl.experiments.digits import load
+from sagl.experiments.digits import Digits, load
 from sagl.experiments.fit import fit_run
 from sagl.views import Views
 
+SEEDS = 3
+
 
 def run_demo(out: Path, seed: int = 0, *, verbose: bool = False) -> dict[str, Any]:
-    """Fit the digits into ``out`` and score both methods on held-out digits."""
+    """Fit the digits with a few seeds, score both methods on held-out digits.
+
+    The run of the first seed is written to ``out``.
+    """
     digits = load()
     n_clusters = len(np.unique(digits.train_labels))
     start = time.perf_counter()
-    model = SAGL(n_clusters, random_state=seed, verbose=verbose)
-    fit_run(model, digits.train, out)
+    models = [
+        SAGL(n_clusters, random_state=seed + i, verbose=verbose) for i in range(SEEDS)
+    ]
+    fit_run(models[0], digits.train, out)
+    for model in models[1:]:
+        model.fit(digits.train)
     seconds = time.perf_counter() - start
-    kmeans = KMeans(n_clusters, n_init=10, random_state=seed)
-    kmeans.fit(concatenated(digits.train))
-    predicted = kmeans.predict(concatenated(digits.test))
+    sparsity = models[0].history_[-1]["sparsity"]
     return {
         "out": str(out),
         "views": dict(zip(digits.train.names, digits.train.widths, strict=True)),
         "n_train": len(digits.train),
         "n_test": len(digits.test),
-        "seed": seed,
+        "seeds": [seed + i for i in range(SEEDS)],
         "seconds": round(seconds, 1),
-        "sagl": evaluate(model, digits.test, digits.test_labels),
-        "kmeans": clustering_scores(digits.test_labels, predicted),
-        "sparsity": dict(
-            zip(digits.train.names, model.history_[-1]["sparsity"], strict=True)
-        ),
+        "sagl": [evaluate(m, digits.test, digits.test_labels) for m in models],
+        "kmeans": [_kmeans_scores(digits, n_clusters, seed + i) for i in range(SEEDS)],
+        "sparsity": dict(zip(digits.train.names, sparsity, strict=True)),
     }
+
+
+def _kmeans_scores(digits: Digits, n_clusters: int, seed: int) -> dict[str, float]:
+    kmeans = KMeans(n_clusters, n_init=10, random_state=seed)
+    kmeans.fit(concatenated(digits.train))
+    predicted = kmeans.predict(concatenated(digits.test))
+    return clustering_scores(digits.test_labels, predicted)
 
 
 def concatenated(views: Views) -> NDArray[np.float32]:
