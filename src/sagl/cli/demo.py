@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from statistics import mean, pstdev
@@ -42,7 +43,7 @@ def _show(result: dict[str, Any]) -> None:
     table.add_column("method")
     for column in ("ACC", "NMI", "ARI", "clusters"):
         table.add_column(column, justify="right")
-    for name, key in (("k-means, all views", "kmeans"), ("SAGL", "sagl")):
+    for name, key in (("k-means", "kmeans"), ("SAGL", "sagl")):
         table.add_row(name, *_cells(result[key]))
     sparsity = ", ".join(f"{n} {s:.1%}" for n, s in result["sparsity"].items())
     console = Console(soft_wrap=True)
@@ -51,7 +52,8 @@ def _show(result: dict[str, Any]) -> None:
     console.print(f"pairs of samples that the sparse graphs keep: {sparsity}")
     console.print(f"trained {runs} times in {result['seconds']} s")
     console.print(f"the first run is in {result['out']}; look at it with: ", end="")
-    console.print(f"sagl info {result['out']}", style="bold")
+    program = "sagl" if shutil.which("sagl") else sys.argv[0]  # not on everyone's path
+    console.print(f"{program} info {result['out']}", style="bold")
 
 
 def _cells(scores: list[dict[str, Any]]) -> list[str]:

@@ -1,0 +1,146 @@
+"""Time and memory of one attention step, forward and backward, beside its peers.
+
+    python benchmarks/attention.py --threads 1
+
+ours           sagl.nn.attend
+entmax15       the entmax package's sort in dense attention, as the released code has it
+entmax15 k=100 the same with its top-k form, exact only for supports up to 100
+softmax        dense softmax attention, as MSRL-like methods use it
+floor          the bare score product Q K^T, which nobody can do without
+
+All in one process, interleaved, medians of several repeats; peak memory in a fresh
+process each. The entmax package is needed: pip install -c constraints.txt entmax.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from entmax import entmax15
+from torch import Tensor
+
+from late import Phase, phases
+from sagl.nn import attend
+
+SIZES = ((100, 37), (500, 102), (1000, 37), (5000, 397), (10000, 1000))
+Method = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def _scores(q: Tensor, k: Tensor) -> Tensor:
+    return q @ k.T / q.shape[1] ** 0.5
+
+
+METHODS: dict[str, Method] = {
+    "ours": attend,
+    "entmax15": lambda q, k, v: entmax15(_scores(q, k), dim=1) @ v,
+    "entmax15 k=100": lambda q, k, v: entmax15(_scores(q, k), dim=1, k=100) @ v,
+    "softmax": lambda q, k, v: torch.softmax(_scores(q, k), dim=1) @ v,
+    "floor": lambda q, k, v: q @ k.T,
+}
+
+
+def step(method: str, phase: Phase) -> None:
+    if method == "floor":
+        METHODS[method](*phase)
+        return
+    inputs = [tensor.clone().requires_grad_() for tensor in phase]
+    out = METHODS[method](*inputs)
+    out.backward(torch.ones_like(out) / len(out))
+
+
+def measure(n: int, C: int, repeats: int, cache: Path) -> list[dict[str, object]]:
+    """Median seconds of each method, early and late."""
+    rows = []
+    for name, phase in phases(n, C, cache).items():
+        _, graph = attend(*phase, return_graph=True)
+        times: dict[str, list[float]] = {method: [] for method in METHODS}
+        for method in METHODS:
+            if n <= 5000:
+                step(method, phase)
+        for _ in range(repeats):
+            for method in METHODS:
+                start = time.perf_counter()
+                step(method, phase)
+                times[method].append(time.perf_counter() - start)
+        rows.append(
+            {
+                "n": n,
+                "C": C,
+                "phase": name,
+                "sparsity": graph.values().numel() / n**2,
+                "seconds": {m: statistics.median(ts) for m, ts in times.items()},
+            }
+        )
+    return rows
+
+
+def peak_memory(n: int, C: int, phase: str, method: str, cache: Path) -> float:
+    """MiB that one step needs beyond its inputs, in a fresh process."""
+    command = [sys.executable, __file__, "--memory", str(n), str(C), phase, method]
+    command += ["--cache", str(cache)]
+    return float(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def _peak(n: int, C: int, phase: str, method: str, cache: Path) -> float:
+    inputs = phases(n, C, cache)[phase]
+    small = Phase(*(tensor[:64].clone() for tensor in inputs))
+    step(method, small)  # whatever the libraries allocate once
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    step(method, inputs)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--cache", type=Path, default=Path("late"))
+    parser.add_argument("--out", type=Path, help="also write the rows as JSON")
+    parser.add_argument("--memory", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    if options.memory:
+        n, C, phase, method = options.memory
+        print(_peak(int(n), int(C), phase, method, options.cache))
+        return
+    rows = []
+    print(f"threads: {options.threads}; seconds, and as multiples of ours")
+    print(
+        "| n | C | phase | non-zeros | ours | " + " | ".join(list(METHODS)[1:]) + " |"
+    )
+    print("|" + "---|" * (5 + len(METHODS) - 1))
+    for n, C in SIZES:
+        repeats = options.repeats * (20 if n <= 500 else 4 if n <= 1000 else 1)
+        for row in measure(n, C, max(repeats, 3), options.cache):
+            rows.append(row)
+            seconds = row["seconds"]
+            ours = seconds["ours"]
+            cells = [f"{seconds[m] / ours:.2f} ×" for m in list(METHODS)[1:]]
+            print(
+                f"| {n:,} | {C:,} | {row['phase']} | {row['sparsity']:.2%} "
+                f"| {ours * 1e3:.2f} ms | " + " | ".join(cells) + " |",
+                flush=True,
+            )
+    print(
+        "\n| n | C | phase | method | peak MiB beyond the inputs |\n|---|---|---|---|---|"
+    )
+    n, C = SIZES[-1]
+    for phase in ("early", "late"):
+        for method in METHODS:
+            peak = peak_memory(n, C, phase, method, options.cache)
+            print(f"| {n:,} | {C:,} | {phase} | {method} | {peak:,.0f} |", flush=True)
+    if options.out:
+        options.out.write_text(json.dumps(rows, indent=2))
+
+
+if __name__ == "__main__":
+    main()
