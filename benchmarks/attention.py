@@ -131,7 +131,8 @@ def main() -> None:
                 flush=True,
             )
     print(
-        "\n| n | C | phase | method | peak MiB beyond the inputs |\n|---|---|---|---|---|"
+        "\n| n | C | phase | method | peak MiB beyond the inputs |"
+        "\n|---|---|---|---|---|"
     )
     n, C = SIZES[-1]
     for phase in ("early", "late"):
