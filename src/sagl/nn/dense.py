@@ -20,7 +20,7 @@ def row_threshold(x: Tensor, alpha: float) -> Tensor:
     """τ of rows whose largest entry is 0; for softmax the log of the normaliser."""
     if alpha == 1:
         return x.logsumexp(dim=-1, keepdim=True)
-    return threshold(x, alpha)
+    return threshold(x, alpha, settle=False)
 
 
 def weights_(x: Tensor, tau: Tensor, alpha: float) -> Tensor:

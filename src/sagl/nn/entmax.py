@@ -112,45 +112,76 @@ class _Entmax(torch.autograd.Function):
         return r * (g - mean), None
 
 
-def threshold(x: Tensor, alpha: float) -> Tensor:
+def threshold(x: Tensor, alpha: float, *, settle: bool = True) -> Tensor:
     """τ of each row of ``x = (α − 1) s``, whose largest entry must be 0.
 
     f(τ) = sum_j [x_j − τ]_+^(1/(α−1)) − 1 falls from f(−1) ≥ 0 to f(0) = −1. For
-    α ≤ 2 it is convex, so Newton's steps from −1 grow monotonically towards the
-    root and never pass it (for α = 2 they end on it, for α = 1.5 they converge
-    quadratically). For α > 2 it is not convex and is bisected instead.
+    α ≤ 2 it is convex, so Newton's steps from a point left of the root grow
+    monotonically towards it and never pass it (for α = 2 they end on it, for α = 1.5
+    they converge quadratically). For α > 2 it is not convex and is bisected instead.
+
+    With ``settle`` every row is followed until it does not move any more, so its τ is
+    the same to the last bit whatever the other rows are. Without, α = 1.5 stops when
+    what is left is below rounding for all rows.
     """
-    power = 1 / (alpha - 1)
     if alpha > 2:
-        return _bisect(x, power)
-    tau = _lower_bound(x, power)
+        return _bisect(x, 1 / (alpha - 1))
+    if alpha == 1.5 and not settle:
+        return _threshold15(x)
+    tau = _lower_bound(x, alpha)
     for _ in range(_MAX_NEWTON_STEPS):
-        gap = (x - tau).clamp_(min=0)
-        if alpha == 1.5:
-            mass = torch.linalg.vecdot(gap, gap).unsqueeze(-1)
-            slope = 2 * gap.sum(dim=-1, keepdim=True)
-        elif alpha == 2:
-            mass = gap.sum(dim=-1, keepdim=True)
-            slope = (gap > 0).sum(dim=-1, keepdim=True)
-        else:
-            steep = gap.pow(power - 1)
-            mass = torch.linalg.vecdot(steep, gap).unsqueeze(-1)
-            slope = power * steep.sum(dim=-1, keepdim=True)
-        new = tau + (mass - 1) / slope
+        new = tau + _newton_step(x, tau, alpha)
         if not bool((new > tau).any()):  # rounding has eaten the last step
             break
-        tau = torch.maximum(tau, new)
+        tau = new
     return tau
 
 
-def _lower_bound(x: Tensor, power: float) -> Tensor:
+def _threshold15(x: Tensor) -> Tensor:
+    """Newton for α = 1.5 that stops as soon as the next steps must be negligible.
+
+    If a step is e times the distance from τ to the largest entry, then the error left
+    behind it is at most e²/2 of that distance, and so on with every further step.
+    """
+    tau = _lower_bound(x, 1.5)
+    for _ in range(_MAX_NEWTON_STEPS):
+        step = _newton_step(x, tau, 1.5)
+        small = bool((step + 0.01 * tau).amax() < 0)
+        tau = tau + step
+        if small:  # 5e-5 is left, then 1e-9, then 1e-18
+            break
+    for _ in range(1 if x.dtype == torch.float32 else 2):
+        tau = tau + _newton_step(x, tau, 1.5)
+    return tau
+
+
+def _newton_step(x: Tensor, tau: Tensor, alpha: float) -> Tensor:
+    """How far Newton moves τ, at least 0."""
+    gap = (x - tau).clamp_(min=0)
+    if alpha == 1.5:
+        mass = torch.linalg.vecdot(gap, gap).unsqueeze(-1)
+        slope = gap.sum(dim=-1, keepdim=True).mul_(2)
+    elif alpha == 2:
+        mass = gap.sum(dim=-1, keepdim=True)
+        slope = (gap > 0).sum(dim=-1, keepdim=True)
+    else:
+        power = 1 / (alpha - 1)
+        steep = gap.pow(power - 1)
+        mass = torch.linalg.vecdot(steep, gap).unsqueeze(-1)
+        slope = steep.sum(dim=-1, keepdim=True).mul_(power)
+    step: Tensor = (mass - 1) / slope
+    return step.clamp_(min=0)
+
+
+def _lower_bound(x: Tensor, alpha: float) -> Tensor:
     """A point left of the root: the best of two that are cheap to know.
 
     The largest entry alone weighs 1 at τ = −1; and by Jensen's inequality n entries
     weigh at least as much as n times their mean, which is tight for flat rows.
     """
-    flat = float(x.shape[-1] ** (-1 / power))
-    return (x.mean(dim=-1, keepdim=True) - flat).clamp_(min=-1)
+    flat = float(x.shape[-1] ** (1 - alpha))
+    bound: Tensor = x.mean(dim=-1, keepdim=True) - flat
+    return bound.clamp_(min=-1)
 
 
 def _bisect(x: Tensor, power: float) -> Tensor:
