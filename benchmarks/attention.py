@@ -120,7 +120,7 @@ def main() -> None:
     print("|" + "---|" * (5 + len(METHODS) - 1))
     for n, C in SIZES:
         repeats = options.repeats * (20 if n <= 500 else 4 if n <= 1000 else 1)
-        for row in measure(n, C, max(repeats, 3), options.cache):
+        for row in measure(n, C, repeats, options.cache):
             rows.append(row)
             seconds = row["seconds"]
             ours = seconds["ours"]

@@ -79,7 +79,7 @@ class attend_dense(torch.autograd.Function):  # noqa: N801 - used as a function
         values: Tensor,
         alpha: float,
         exclude: Tensor | None,
-        factors: float,
+        dropout: float,
         generator: torch.Generator | None,
     ) -> tuple[Tensor, Tensor]:
         x = q @ keys.mT
@@ -89,7 +89,7 @@ class attend_dense(torch.autograd.Function):  # noqa: N801 - used as a function
             x.scatter_(-1, exclude.expand(x.shape[:-1]).unsqueeze(-1), -torch.inf)
         x.sub_(x.amax(dim=-1, keepdim=True))
         weights = weights_(x, row_threshold(x, alpha), alpha)
-        keep = dropout_factors(weights, factors, generator) if factors > 0 else None
+        keep = dropout_factors(weights, dropout, generator) if dropout > 0 else None
         ctx.save_for_backward(q, keys, values, weights, keep)
         ctx.alpha = alpha
         ctx.mark_non_differentiable(weights)

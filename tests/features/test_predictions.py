@@ -1,0 +1,30 @@
+"""Predictions on disk: what was predicted, whole, or nothing."""
+
+import numpy as np
+import pytest
+
+from sagl.features.predictions import check_prediction_path, write_predictions
+
+Q = np.array([[0.1, 0.7, 0.2], [0.5, 0.25, 0.25]])
+
+
+def test_csv_holds_cluster_and_confidence_exactly(tmp_path):
+    write_predictions(tmp_path / "p.csv", Q)
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines == ["sample,cluster,confidence", "0,1,0.7", "1,0,0.5"]
+
+
+def test_npy_holds_the_clusters(tmp_path):
+    write_predictions(tmp_path / "p.npy", Q)
+    np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), [1, 0])
+    assert [path.name for path in tmp_path.iterdir()] == ["p.npy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("p.txt", ".csv or .npy"), ("no/p.csv", "no directory"), ("d.csv", "directory")],
+)
+def test_places_that_cannot_be_written_are_refused(tmp_path, name, message):
+    (tmp_path / "d.csv").mkdir()
+    with pytest.raises(ValueError, match=message):
+        check_prediction_path(tmp_path / name)
