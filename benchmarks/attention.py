@@ -99,10 +99,23 @@ def _peak(n: int, C: int, phase: str, method: str, cache: Path) -> float:
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
 
 
+def _size(text: str) -> tuple[int, int]:
+    n, C = text.split("x")
+    return int(n), int(C)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument(
+        "--sizes",
+        nargs="+",
+        default=SIZES,
+        type=_size,
+        metavar="NxC",
+        help="e.g. 500x102",
+    )
     parser.add_argument("--cache", type=Path, default=Path("late"))
     parser.add_argument("--out", type=Path, help="also write the rows as JSON")
     parser.add_argument("--memory", nargs=4, help=argparse.SUPPRESS)
@@ -118,7 +131,7 @@ def main() -> None:
         "| n | C | phase | non-zeros | ours | " + " | ".join(list(METHODS)[1:]) + " |"
     )
     print("|" + "---|" * (5 + len(METHODS) - 1))
-    for n, C in SIZES:
+    for n, C in options.sizes:
         repeats = options.repeats * (20 if n <= 500 else 4 if n <= 1000 else 1)
         for row in measure(n, C, repeats, options.cache):
             rows.append(row)
@@ -134,7 +147,7 @@ def main() -> None:
         "\n| n | C | phase | method | peak MiB beyond the inputs |"
         "\n|---|---|---|---|---|"
     )
-    n, C = SIZES[-1]
+    n, C = options.sizes[-1]
     for phase in ("early", "late"):
         for method in METHODS:
             peak = peak_memory(n, C, phase, method, options.cache)

@@ -230,11 +230,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._set_model(settings, views.names, views.widths, network, anchors)
         self.n_steps_ = trainer.step
         self.history_ = trainer.history
-        probabilities = np.concatenate(
-            [a.q.cpu().numpy() for a in self._answers(views)]
-        )
-        self.labels_: NDArray[np.int64] = probabilities.argmax(axis=1)
-        self.confidence_ = probabilities.max(axis=1)
+        self.labels_, self.confidence_ = self._best(views)
         _warn_if_collapsed(self.labels_, settings)
         return self
 
@@ -245,8 +241,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample, whatever other samples are asked about."""
-        labels: NDArray[np.int64] = self.predict_proba(X).argmax(axis=1)
-        return labels
+        return self._best(self.check_views(X))[0]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each cluster, (n_samples, n_clusters): the mean over views."""
@@ -425,6 +420,15 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.network_ = network
         self.anchors_ = anchors
         self._predictor = Predictor(network, anchors)
+
+    def _best(self, views: Views) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Cluster and confidence; never all probabilities at once."""
+        labels, confidence = [], []
+        for answer in self._answers(views):
+            q = answer.q.cpu().numpy()
+            labels.append(q.argmax(axis=1))
+            confidence.append(q.max(axis=1))
+        return np.concatenate(labels), np.concatenate(confidence)
 
     def _answers(self, views: Views) -> Iterator[Answer]:
         device = self._predictor.device
