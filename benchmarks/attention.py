@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
+import re
 import statistics
 import subprocess
 import sys
@@ -94,9 +94,15 @@ def _peak(n: int, C: int, phase: str, method: str, cache: Path) -> float:
     inputs = phases(n, C, cache)[phase]
     small = Phase(*(tensor[:64].clone() for tensor in inputs))
     step(method, small)  # whatever the libraries allocate once
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _high_water()
     step(method, inputs)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return _high_water() - before
+
+
+def _high_water() -> float:
+    """MiB held at most so far (Linux; getrusage would inherit the parent's)."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
 
 
 def _size(text: str) -> tuple[int, int]:
