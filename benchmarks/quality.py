@@ -1,6 +1,7 @@
 """The default recipe, one setting for every set, beside k-means: ACC, NMI, ARI.
 
     python benchmarks/quality.py --data ../shared/data
+    python benchmarks/quality.py --sets pets_clip --param gamma=5 --param 'gate="sharpen"'
 
 Inductive protocol: fitted on the training split without labels, each test sample
 predicted alone; labels only score. Mean, standard deviation and worst of the seeds.
@@ -9,6 +10,7 @@ predicted alone; labels only score. Mean, standard deviation and worst of the se
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from pathlib import Path
 
@@ -47,14 +49,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cache", type=Path, default=Path("quality.jsonl"))
+    parser.add_argument(
+        "--param", action="append", default=[], help="for SAGL: NAME=VALUE, in JSON"
+    )
     options = parser.parse_args()
+    params = dict(given.split("=", 1) for given in options.param)
+    params = {name: json.loads(value) for name, value in params.items()}
     jobs = [
         {
             "data": options.data,
             "set": name,
             "method": method,
             "seed": seed,
-            "params": {},
+            "params": params if method == "SAGL" else {},
         }
         for name in options.sets
         for method in ("k-means", "SAGL")
