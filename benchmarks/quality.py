@@ -1,7 +1,7 @@
 """The default recipe, one setting for every set, beside k-means: ACC, NMI, ARI.
 
     python benchmarks/quality.py --data ../shared/data
-    python benchmarks/quality.py --sets pets_clip --param gamma=5 --param 'gate="sharpen"'
+    python benchmarks/quality.py --sets pets_clip --param 'gate="sharpen"'
 
 Inductive protocol: fitted on the training split without labels, each test sample
 predicted alone; labels only score. Mean, standard deviation and worst of the seeds.
