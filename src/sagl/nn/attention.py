@@ -9,11 +9,12 @@ the batch), several machines (local queries, gathered keys), prediction (new que
 stored anchors) and the graph of a whole data set (all queries, all keys).
 
 Beyond small batches, which one dense step serves best (nn/dense.py), the m × n matrix
-of scores never exists as a whole. Queries are taken in blocks; a block's scores are one matrix product, and of those only the entries within distance
-1/(α−1) of their row's largest can have weight. What has weight is kept as a CSR
-matrix, and the aggregation and the whole backward pass touch nothing else: one dense
-product in a training step, where dense attention does six. Blocks in which most
-entries survive (the start of training) are kept dense instead.
+of scores never exists as a whole. Queries are taken in blocks; a block's scores are one
+matrix product, and of those only the entries within distance 1/(α−1) of their row's
+largest can have weight. What has weight is kept as a CSR matrix, and the aggregation
+and the whole backward pass touch nothing else: one dense product in a training step,
+where dense attention does six. Blocks in which most entries survive (the start of
+training) are kept dense instead.
 """
 
 from __future__ import annotations
