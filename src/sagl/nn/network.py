@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -29,23 +29,21 @@ class Linear(NamedTuple):
 
 def stack_views(views: Sequence[Linear]) -> Linear:
     """Views of the same samples on top of each other: (L, n, C), gates (L, n)."""
-    gates = [view.gate for view in views if view.gate is not None]
-    return Linear(
-        torch.stack([view.z for view in views]),
-        torch.stack([view.queries for view in views]),
-        torch.stack([view.keys for view in views]),
-        torch.stack(gates) if gates else None,
-    )
+    return _joined(views, torch.stack)
 
 
 def concatenate(parts: Sequence[Linear]) -> Linear:
     """Blocks of samples, one after the other."""
+    return _joined(parts, torch.cat)
+
+
+def _joined(parts: Sequence[Linear], join: Callable[[list[Tensor]], Tensor]) -> Linear:
     gates = [part.gate for part in parts if part.gate is not None]
     return Linear(
-        torch.cat([part.z for part in parts]),
-        torch.cat([part.queries for part in parts]),
-        torch.cat([part.keys for part in parts]),
-        torch.cat(gates) if gates else None,
+        join([part.z for part in parts]),
+        join([part.queries for part in parts]),
+        join([part.keys for part in parts]),
+        join(gates) if gates else None,
     )
 
 
