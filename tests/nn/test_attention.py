@@ -15,6 +15,7 @@ checked = settings(max_examples=15, deadline=None, derandomize=True, database=No
 F64 = torch.float64
 
 LARGE = (attention, "_SMALL", 0)
+ONE_ROW = (support, "_BLOCK_ROWS", 1)
 ALWAYS_SPARSE = [LARGE, (support, "_DENSE_SHARE", 2), (support, "_DENSE_ROW", 2)]
 ALWAYS_DENSE = [LARGE, (support, "_DENSE_SHARE", -1)]
 PATHS = {
@@ -28,8 +29,12 @@ PATHS = {
     ],
     "dense": ALWAYS_DENSE,
     "dense, computed twice": [*ALWAYS_DENSE, (support, "_KEPT_BYTES", 0)],
-    "row by row": [LARGE, (support, "_BLOCK_SCORES", 1)],
-    "three rows at a time, sparse": [*ALWAYS_SPARSE, (support, "_BLOCK_SCORES", 21)],
+    "row by row": [LARGE, ONE_ROW, (support, "_BLOCK_SCORES", 1)],
+    "three rows at a time, sparse": [
+        *ALWAYS_SPARSE,
+        ONE_ROW,
+        (support, "_BLOCK_SCORES", 21),
+    ],
 }
 
 
@@ -142,6 +147,7 @@ def test_paths_are_what_they_say():
 @pytest.mark.parametrize("limit", [1, 28, 35, 1000])
 def test_blocks_hold_no_more_than_their_limit(monkeypatch, limit):
     """Every query once, in order, and never more scores at once than allowed."""
+    monkeypatch.setattr(*ONE_ROW)
     monkeypatch.setattr(support, "_BLOCK_SCORES", limit)
     inputs = draw_inputs(0, 11, 7, 3, 2)
     scores = support.Scores(inputs["queries"], inputs["keys"], 1.5, None)
@@ -421,3 +427,35 @@ def test_graph_is_of_one_view():
     inputs = {name: t[None] for name, t in draw_inputs(0, 2, 3, 2, 2).items()}
     with pytest.raises(ValueError, match="one view at a time"):
         attend(return_graph=True, **inputs)
+
+
+@pytest.mark.parametrize("path", ["small", "sparse", "dense", "dense, computed twice"])
+@pytest.mark.parametrize("alpha", [1, 1.5, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_autocast_is_for_the_score_product_alone(path, alpha, dtype):
+    """The weights are those of bfloat16 scores, computed and summed in float32."""
+    inputs = {
+        name: tensor.to(dtype).float() if tensor.is_floating_point() else tensor
+        for name, tensor in draw_inputs(0, 6, 9, 4, 3, gate=True, exclude=True).items()
+    }
+    given = {
+        name: tensor.to(dtype) if name in ("queries", "keys", "values") else tensor
+        for name, tensor in inputs.items()
+    }
+    scale = (alpha - 1 if alpha > 1 else 1) / 2  # sqrt(C) = 2
+    q = (inputs["queries"] * scale * inputs["gate"][:, None]).bfloat16()
+    x = (q @ inputs["keys"].bfloat16().T).float()
+    x[torch.arange(6), inputs["exclude"]] = -torch.inf
+    weights = entmax(x / (alpha - 1 if alpha > 1 else 1), alpha)
+    with path_taken(path), torch.autocast("cpu", torch.bfloat16):
+        leaves_ = {n: t.requires_grad_(t.is_floating_point()) for n, t in given.items()}
+        out, graph = attend(alpha=alpha, return_graph=True, **leaves_)
+    assert out.dtype == graph.values().dtype == torch.float32
+    torch.testing.assert_close(graph.to_dense(), weights)
+    torch.testing.assert_close(out, weights @ inputs["values"])
+    out.sum().backward()
+    for name in ("queries", "keys", "values", "gate"):
+        assert bool(given[name].grad.isfinite().all()), name
+    torch.testing.assert_close(
+        given["values"].grad, weights.sum(0)[:, None].expand(9, 3).to(dtype)
+    )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from sagl.nn.dense import dropout_factors, scores_gradient, slope
+from sagl.nn.dense import dropout_factors, scores_gradient, slope_of, weights_of
 from sagl.nn.sparse import CSR, multiply, multiply_transposed, row_sums, sampled_product
 from sagl.nn.support import Support
 
@@ -67,11 +67,10 @@ class Aggregate(torch.autograd.Function):
         ctx.save_for_backward(q, keys, values)
         ctx.support = support
         ctx.dropped = dropped
-        A = support.sparse
-        out = multiply(A.with_entries(dropped.on_sparse(A.entries)), values)
+        out = multiply(_weights(support, dropped), values)
         for i, block in enumerate(support.dense):
-            weights = dropped.on_dense(i, block.weights(support.scores))
-            out[block.rows] = weights @ values
+            weights = weights_of(block.gaps(support.scores), support.alpha)
+            out[block.rows] = dropped.on_dense(i, weights) @ values
         return out
 
     @staticmethod
@@ -79,29 +78,32 @@ class Aggregate(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         q, keys, values = ctx.saved_tensors
         support, dropped = ctx.support, ctx.dropped
-        A, alpha = support.sparse, support.scores.alpha
+        gaps, alpha = support.sparse, support.alpha
 
-        grad_values = multiply_transposed(
-            A.with_entries(dropped.on_sparse(A.entries)), grad
-        )
-        d = dropped.on_sparse(sampled_product(A, grad, values))
-        dX = A.with_entries(_through_entmax(A, d, alpha))
+        grad_values = multiply_transposed(_weights(support, dropped), grad)
+        d = dropped.on_sparse(sampled_product(gaps, grad, values))
+        dX = gaps.with_entries(_through_entmax(gaps, d, alpha))
         grad_q = multiply(dX, keys)
         grad_keys = multiply_transposed(dX, q)
 
         for i, block in enumerate(support.dense):
-            weights = block.weights(support.scores)
+            full = block.gaps(support.scores)
             g = grad[block.rows]
-            grad_values.addmm_(dropped.on_dense(i, weights).T, g)
+            grad_values.addmm_(dropped.on_dense(i, weights_of(full, alpha)).T, g)
             d = dropped.on_dense(i, g @ values.T)
-            dx = scores_gradient(weights, d, alpha)
+            dx = scores_gradient(full, d, alpha)
             grad_q[block.rows] = dx @ keys
             grad_keys.addmm_(dx.T, q[block.rows])
         return grad_q, grad_keys, grad_values, None, None
 
 
-def _through_entmax(A: CSR, d: Tensor, alpha: float) -> Tensor:
+def _weights(support: Support, dropped: Dropout) -> CSR:
+    gaps = support.sparse
+    return gaps.with_entries(dropped.on_sparse(weights_of(gaps.entries, support.alpha)))
+
+
+def _through_entmax(gaps: CSR, d: Tensor, alpha: float) -> Tensor:
     """Gradient with respect to the scores, from that of the weights, on the support."""
-    r = slope(A.entries, alpha)
-    mean = row_sums(A, r * d) / row_sums(A, r)  # 0/0 only in rows without entries
-    return r * (d - mean.index_select(0, A.rows()))
+    r = slope_of(gaps.entries, alpha)
+    mean = row_sums(gaps, r * d) / row_sums(gaps, r)  # 0/0 only in rows without entries
+    return r * (d - mean.index_select(0, gaps.rows()))

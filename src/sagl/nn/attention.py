@@ -19,13 +19,14 @@ training) are kept dense instead.
 
 from __future__ import annotations
 
+import math
 from typing import Literal, overload
 
 import torch
 from torch import Tensor
 
 from sagl.nn.aggregate import Aggregate, Dropout
-from sagl.nn.dense import attend_dense
+from sagl.nn.dense import Options, attend_dense
 from sagl.nn.entmax import check_alpha
 from sagl.nn.support import Scores, Support, find_support, non_zeros, stack
 
@@ -118,39 +119,68 @@ def attend(
     """
     _check(queries, keys, values, gate, alpha, return_graph, exclude)
     check_dropout(dropout)
-    # Scores in the units of entmax, x = (α − 1) s; softmax (α = 1) takes s itself.
-    scale = (alpha - 1 if alpha > 1 else 1.0) / keys.shape[-1] ** 0.5
+    options = Options(alpha, exclude, dropout, generator)
+    device = queries.device.type
+    if not torch.is_autocast_enabled(device):
+        return _attend(queries, keys, values, gate, return_graph, options)
+    # Autocast is for the score product; thresholds and sums need float32.
+    options = options._replace(product_dtype=torch.get_autocast_dtype(device))
+    queries, keys, values = queries.float(), keys.float(), values.float()
+    gate = None if gate is None else gate.float()
+    with torch.autocast(device, enabled=False):
+        return _attend(queries, keys, values, gate, return_graph, options)
+
+
+def _attend(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    gate: Tensor | None,
+    return_graph: bool,
+    options: Options,
+) -> Tensor | tuple[Tensor, Tensor]:
+    scale = score_scale(keys.shape[-1], options.alpha)
     q = queries * (scale if gate is None else scale * gate.unsqueeze(-1))
-    if queries.shape[-2] * keys.shape[-2] <= _SMALL:
-        out, weights = attend_dense.apply(  # type: ignore[no-untyped-call]
-            q, keys, values, alpha, exclude, dropout, generator
-        )
+    if is_small(queries.shape[-2], keys.shape[-2]):
+        out, weights = attend_dense.apply(q, keys, values, options)  # type: ignore[no-untyped-call]
         if return_graph:
             return out, stack([non_zeros(weights)], len(keys)).tensor()
         return out  # type: ignore[no-any-return]
     if q.dim() == 3:
         views = zip(q, keys, values, strict=True)
-        return torch.stack(
-            [_attend_sparse(*v, alpha, exclude, dropout, generator)[0] for v in views]
-        )
-    out, support = _attend_sparse(q, keys, values, alpha, exclude, dropout, generator)
+        return torch.stack([_attend_sparse(*view, options)[0] for view in views])
+    out, support = _attend_sparse(q, keys, values, options)
     return (out, support.graph().tensor()) if return_graph else out
 
 
 def _attend_sparse(
-    q: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    alpha: float,
-    exclude: Tensor | None,
-    dropout: float,
-    generator: torch.Generator | None,
+    q: Tensor, keys: Tensor, values: Tensor, options: Options
 ) -> tuple[Tensor, Support]:
+    dtype = options.product_dtype or q.dtype
     with torch.no_grad():
-        support = find_support(Scores(q.detach(), keys.detach(), alpha, exclude))
-    dropped = Dropout(dropout, generator, support)
+        scores = Scores(
+            q.detach().to(dtype),
+            keys.detach().to(dtype),
+            options.alpha,
+            options.exclude,
+        )
+        support = find_support(scores)
+    dropped = Dropout(options.dropout, options.generator, support)
     out: Tensor = Aggregate.apply(q, keys, values, support, dropped)  # type: ignore[no-untyped-call]
     return out, support
+
+
+def is_small(m: int, n: int) -> bool:
+    """Whether m queries and n keys are too few for sparse bookkeeping to pay."""
+    return m * n <= _SMALL
+
+
+def score_scale(C: int, alpha: float) -> float:
+    """From query · key to the units of entmax: x = (α − 1) s, s = query · key / √C.
+
+    Softmax (α = 1) takes s itself.
+    """
+    return (alpha - 1 if alpha > 1 else 1.0) / math.sqrt(C)
 
 
 def check_dropout(dropout: float) -> None:

@@ -41,5 +41,12 @@ def row_factor(omega: Tensor, form: GateForm) -> Tensor:
     *Shrink* flattens the row as ω grows, so entmax keeps more neighbours; *sharpen*
     does the opposite, which is what the paper's text asks of the gate.
     """
+    if form == "shrink":
+        return 1 - omega
     check_choice("gate form", form, Literal["shrink", "sharpen"])
-    return 1 - omega if form == "shrink" else 1 / (1 - omega + _EPSILON)
+    return 1 / (1 - omega + _EPSILON)
+
+
+def row_factor_slope(omega: Tensor, form: GateForm) -> Tensor | float:
+    """How fast the factor follows ω."""
+    return -1.0 if form == "shrink" else row_factor(omega, form).square()

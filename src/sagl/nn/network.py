@@ -116,7 +116,7 @@ class ViewNetwork(nn.Module):
             z,
             gate,
             self.alpha,
-            exclude=self._excluded(z),
+            exclude=self.excluded(z),
             dropout=self.dropout if self.training else 0.0,
             generator=generator,
         )
@@ -132,7 +132,7 @@ class ViewNetwork(nn.Module):
             gate,
             self.alpha,
             return_graph=True,
-            exclude=self._excluded(z),
+            exclude=self.excluded(z),
         )
         return graph
 
@@ -142,7 +142,8 @@ class ViewNetwork(nn.Module):
             return 1 / len(h)
         return self.attention_graph(self.linear(h)).values().numel() / len(h) ** 2
 
-    def _excluded(self, z: Tensor) -> Tensor | None:
+    def excluded(self, z: Tensor) -> Tensor | None:
+        """The key that each sample may not attend to: itself, or none."""
         return None if self.self_loops else torch.arange(z.shape[-2], device=z.device)
 
 

@@ -9,13 +9,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sagl.nn.dense import row_threshold, weights_
+from sagl.nn.dense import gaps_, row_threshold, weights_of
 from sagl.nn.entmax import threshold
 from sagl.nn.sparse import CSR
 
 # Scores of a block: 2^21 float32 are 8 MiB, which stay in the cache while the block is
-# pruned, yet give the matrix product enough rows to be efficient.
+# pruned. With many keys that is few rows, and the matrix product, which goes through
+# all keys once per block, wants some hundreds: up to 2^23 scores are then taken.
 _BLOCK_SCORES = 1 << 21
+_BLOCK_ROWS = 512
+_MAX_BLOCK_SCORES = 1 << 23
 # A block is kept dense when more than this share of it survives, or when one of its
 # rows keeps more than half: sparse bookkeeping would cost more than it saves.
 _DENSE_SHARE = 0.12
@@ -27,7 +30,7 @@ _KEPT_BYTES = 1 << 30
 class Scores(NamedTuple):
     """x = q keys^T, in the units of entmax, without ever being a whole matrix."""
 
-    q: Tensor  # (m, C), with the gate, 1/sqrt(C) and α − 1 in it
+    q: Tensor  # (m, C), with the gate, 1/sqrt(C) and α − 1 in it; may be bfloat16
     keys: Tensor  # (n, C)
     alpha: float
     exclude: Tensor | None  # (m,) the one key each query may not see
@@ -35,7 +38,7 @@ class Scores(NamedTuple):
     def rows(self, rows: slice) -> Tensor:
         """The scores of some queries, (b, n)."""
         x = self.q[rows] @ self.keys.T
-        if x.dtype in (torch.float16, torch.bfloat16):  # autocast chose the product
+        if x.dtype in (torch.float16, torch.bfloat16):
             x = x.float()
         if self.exclude is not None:
             x.scatter_(1, self.exclude[rows, None], -torch.inf)
@@ -43,56 +46,65 @@ class Scores(NamedTuple):
 
     def blocks(self) -> Iterator[slice]:
         """Rows that are looked at together, from first to last."""
-        step = max(1, _BLOCK_SCORES // len(self.keys))
+        n = len(self.keys)
+        step = max(1, _BLOCK_SCORES // n, min(_BLOCK_ROWS, _MAX_BLOCK_SCORES // n))
         step -= step % 8 if step > 8 else 0  # see _positions
         for start in range(0, len(self.q), step):
             yield slice(start, min(start + step, len(self.q)))
 
 
 class Sparse(NamedTuple):
-    """The weights of one block of rows, the non-zeros alone."""
+    """What is above the threshold in one block of rows."""
 
-    counts: Tensor  # (b,) non-zeros of each row
+    counts: Tensor  # (b,) entries of each row
     cols: Tensor  # (nnz,)
-    weights: Tensor  # (nnz,)
+    gaps: Tensor  # (nnz,) see nn/dense.py
 
 
 @dataclass
 class Dense:
-    """The weights of one block of rows that is too full to be sparse."""
+    """One block of rows that is too full to be sparse."""
 
     rows: slice
     tau: Tensor  # (b, 1) the threshold; for softmax the log of the normaliser
-    kept: Tensor | None  # (b, n) weights, or None: they are computed when needed
+    kept: Tensor | None  # (b, n) gaps, or None: they are computed when needed
 
-    def weights(self, scores: Scores) -> Tensor:
+    def gaps(self, scores: Scores) -> Tensor:
         if self.kept is not None:
             return self.kept
-        return weights_(scores.rows(self.rows), self.tau, scores.alpha)
+        return gaps_(scores.rows(self.rows), self.tau, scores.alpha)
 
 
 @dataclass
 class Support:
-    """All weights: a CSR matrix, and dense blocks for the rows that it leaves empty."""
+    """All gaps: a CSR matrix, and dense blocks for the rows that it leaves empty."""
 
     scores: Scores
     sparse: CSR
     dense: list[Dense]
 
+    @property
+    def alpha(self) -> float:
+        return self.scores.alpha
+
     def graph(self) -> CSR:
         """All weights as one CSR matrix."""
+        gaps = self._as_one()
+        return gaps.with_entries(weights_of(gaps.entries, self.alpha))
+
+    def _as_one(self) -> CSR:
         if not self.dense:
             return self.sparse
-        crow, cols, weights, shape = self.sparse
+        crow, cols, gaps, shape = self.sparse
         full = {block.rows.start: block for block in self.dense}
         parts = []
         for rows in self.scores.blocks():
             if rows.start in full:
-                parts.append(non_zeros(full[rows.start].weights(self.scores)))
+                parts.append(non_zeros(full[rows.start].gaps(self.scores)))
             else:
                 entries = slice(int(crow[rows.start]), int(crow[rows.stop]))
                 counts = crow[rows.start : rows.stop + 1].diff()
-                parts.append(Sparse(counts, cols[entries], weights[entries]))
+                parts.append(Sparse(counts, cols[entries], gaps[entries]))
         return stack(parts, shape[1])
 
 
@@ -108,11 +120,10 @@ def find_support(scores: Scores) -> Support:
         part = None if scores.alpha == 1 else _project_sparse(x, scores.alpha)
         if part is None:
             tau = row_threshold(x, scores.alpha)
-            weights = weights_(x, tau, scores.alpha)
-            tau = tau + top
-            room -= weights.numel() * weights.element_size()
-            dense.append(Dense(rows, tau, weights if room >= 0 else None))
-            part = _no_entries(weights)
+            gaps = gaps_(x, tau, scores.alpha)
+            room -= gaps.numel() * gaps.element_size()
+            dense.append(Dense(rows, tau + top, gaps if room >= 0 else None))
+            part = _no_entries(gaps)
         parts.append(part)
     return Support(scores, stack(parts, len(scores.keys)), dense)
 
@@ -141,14 +152,14 @@ def _project_sparse(x: Tensor, alpha: float) -> Sparse | None:
     narrow = x.new_full((b * width,), -torch.inf)
     narrow.index_copy_(0, place, x.view(-1).index_select(0, flat))
     narrow = narrow.view(b, width)
-    weights = weights_(narrow, threshold(narrow, alpha, settle=False), alpha)
-    weights = weights.view(-1).index_select(0, place)
-    inside = weights.nonzero().squeeze(1)
+    gaps = gaps_(narrow, threshold(narrow, alpha, settle=False), alpha)
+    gaps = gaps.view(-1).index_select(0, place)
+    inside = gaps.nonzero().squeeze(1)
     rows, flat = rows.index_select(0, inside), flat.index_select(0, inside)
     return Sparse(
         torch.bincount(rows, minlength=b),
         flat - rows * n,
-        weights.index_select(0, inside),
+        gaps.index_select(0, inside),
     )
 
 
@@ -170,10 +181,10 @@ def _positions(mask: Tensor, limit: float) -> Tensor | None:
     return None if len(found) > limit * flat.numel() else found
 
 
-def non_zeros(weights: Tensor) -> Sparse:
-    rows, cols = weights.nonzero(as_tuple=True)
-    counts = torch.bincount(rows, minlength=len(weights))
-    return Sparse(counts, cols, weights[rows, cols])
+def non_zeros(block: Tensor) -> Sparse:
+    rows, cols = block.nonzero(as_tuple=True)
+    counts = torch.bincount(rows, minlength=len(block))
+    return Sparse(counts, cols, block[rows, cols])
 
 
 def _no_entries(like: Tensor) -> Sparse:
@@ -182,6 +193,6 @@ def _no_entries(like: Tensor) -> Sparse:
 
 
 def stack(parts: list[Sparse], n: int) -> CSR:
-    counts, cols, weights = (torch.cat(field) for field in zip(*parts, strict=True))
+    counts, cols, gaps = (torch.cat(field) for field in zip(*parts, strict=True))
     crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    return CSR(crow, cols, weights, (len(counts), n))
+    return CSR(crow, cols, gaps, (len(counts), n))

@@ -14,6 +14,7 @@ from sagl.nn.network import Network
 from sagl.nn.objective import Objective
 from sagl.training.feed import Feed
 from sagl.training.sampler import epoch_batches, step_seed
+from sagl.training.step import FlatParameters, loss_and_gradients
 
 if TYPE_CHECKING:
     from sagl.training.callbacks import Callback
@@ -64,8 +65,9 @@ class Trainer:
         self.feed = feed
         self.plan = plan
         self.callbacks = callbacks
+        self._flat = FlatParameters(network)
         self.optimizer = torch.optim.Adam(
-            network.parameters(), lr=plan.learning_rate, fused=device.type != "mps"
+            [self._flat.values], lr=plan.learning_rate, fused=device.type != "mps"
         )
         self.step = 0
         self.epoch = 0
@@ -88,6 +90,7 @@ class Trainer:
         self.network.eval()
         for callback in self.callbacks:
             callback.on_train_end(self)
+        self._flat.release()
 
     def _run_epoch(self) -> None:
         plan = self.plan
@@ -104,18 +107,18 @@ class Trainer:
 
     def _train_batch(self, rows: NDArray[np.int64]) -> None:
         self._generator.manual_seed(step_seed(self.plan.seed, self.step))
-        log_q = self.network(self.feed(rows), self._generator)
-        loss = self.objective(log_q)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.total.backward()  # type: ignore[no-untyped-call]
+        loss, gradients = loss_and_gradients(
+            self.network, self.objective, self.feed(rows), self._generator
+        )
+        self._flat.set_gradients(gradients)
         self.optimizer.step()
         self.step += 1
 
         # Kept as tensors: reading them here would make a GPU wait at every step.
         index = torch.from_numpy(rows).to(self.labels.device)
-        self._changed += (self.labels[index] != loss.labels).sum()
-        self.labels[index] = loss.labels
-        self._sums += torch.stack(loss.terms()).detach()
+        self._changed += (self.labels.index_select(0, index) != loss.labels).sum()
+        self.labels.index_copy_(0, index, loss.labels)
+        self._sums += torch.stack(loss.terms())
         self._seen += len(rows)
         self._since_record += 1
 
