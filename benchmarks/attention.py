@@ -94,12 +94,12 @@ def _peak(n: int, C: int, phase: str, method: str, cache: Path) -> float:
     inputs = phases(n, C, cache)[phase]
     small = Phase(*(tensor[:64].clone() for tensor in inputs))
     step(method, small)  # whatever the libraries allocate once
-    before = _high_water()
+    before = high_water()
     step(method, inputs)
-    return _high_water() - before
+    return high_water() - before
 
 
-def _high_water() -> float:
+def high_water() -> float:
     """MiB held at most so far (Linux; getrusage would inherit the parent's)."""
     status = Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024

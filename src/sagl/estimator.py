@@ -191,7 +191,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Learn clusters from the views. ``y`` is ignored: labels play no part."""
         views = self._as_views(X, reset=True)
         views.check_values()
-        settings = self._resolve(len(views))
+        settings = self.resolved(len(views))
         views.check_spread()
         device = pick_device(self.device)
         generator = torch.Generator().manual_seed(settings.seed)
@@ -224,14 +224,23 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 callback.restore(trainer)
         trainer.run()
 
-        rows = np.random.default_rng(settings.seed).permutation(len(views))
-        features = views.take(np.sort(rows[: settings.n_anchors]))
-        anchors = anchor_features(network, [torch.from_numpy(h) for h in features])
-        self._set_model(settings, views.names, views.widths, network, anchors)
+        self.adopt(network, settings, views)
         self.n_steps_ = trainer.step
         self.history_ = trainer.history
         self.labels_, self.confidence_ = self._best(views)
         _warn_if_collapsed(self.labels_, settings)
+        return self
+
+    def adopt(self, network: Network, settings: Settings, views: Views) -> Self:
+        """Predict with this network from now on; anchors are drawn from the views.
+
+        ``fit`` ends with it. A callback may use it to see what the network would
+        predict in the middle of training.
+        """
+        rows = np.random.default_rng(settings.seed).permutation(len(views))
+        features = views.take(np.sort(rows[: settings.n_anchors]))
+        anchors = anchor_features(network, [torch.from_numpy(h) for h in features])
+        self._set_model(settings, views.names, views.widths, network, anchors)
         return self
 
     def fit_predict(self, X: Any, y: None = None) -> NDArray[np.int64]:
@@ -379,7 +388,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         )
         return Views(X, view_sizes=self.view_sizes)
 
-    def _resolve(self, n_samples: int) -> Settings:
+    def resolved(self, n_samples: int) -> Settings:
+        """The complete settings of a fit on so many samples."""
         params = self.get_params(deep=False)
         repeatable = isinstance(self.random_state, int | np.integer)
         if self.checkpoint_dir is not None and not repeatable:
@@ -387,7 +397,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 "a run can only be resumed with the same seed: give an int as "
                 f"random_state together with checkpoint_dir (got {self.random_state!r})"
             )
-        return resolve(params, n_samples, _seed(self.random_state))
+        return resolve(params, n_samples, as_seed(self.random_state))
 
     def _callbacks(self, settings: Settings, views: Views) -> list[Callback]:
         callbacks: list[Callback] = [
@@ -454,7 +464,8 @@ def _network(
     )
 
 
-def _seed(random_state: int | np.random.RandomState | None) -> int:
+def as_seed(random_state: int | np.random.RandomState | None) -> int:
+    """One whole number from what scikit-learn takes as ``random_state``."""
     if random_state is None:  # fresh, and the global generator stays untouched
         return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
     if isinstance(random_state, int | np.integer):

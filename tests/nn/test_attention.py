@@ -47,6 +47,11 @@ def path_taken(path):
         yield
 
 
+def scores_of(inputs):
+    ones = torch.ones(len(inputs["queries"]), dtype=F64)
+    return support.Scores(inputs["queries"], ones, inputs["keys"], 1.5, None)
+
+
 def draw_inputs(seed, m, n, C, D, gate=False, exclude=False, scale=2.0):
     """Arguments of attend, in float64."""
     tensors = {
@@ -126,7 +131,7 @@ def test_paths_are_what_they_say():
     mixed = draw_inputs(0, 9, 30, 3, 2)
     mixed["queries"][::2] *= 20  # every other row is clear-cut,
     mixed["queries"][1::2] *= 0.1  # the others are flat
-    scores = support.Scores(mixed["queries"], mixed["keys"], 1.5, None)
+    scores = scores_of(mixed)
 
     def shares(path, alpha=1.5):
         with path_taken(path):
@@ -150,7 +155,7 @@ def test_blocks_hold_no_more_than_their_limit(monkeypatch, limit):
     monkeypatch.setattr(*ONE_ROW)
     monkeypatch.setattr(support, "_BLOCK_SCORES", limit)
     inputs = draw_inputs(0, 11, 7, 3, 2)
-    scores = support.Scores(inputs["queries"], inputs["keys"], 1.5, None)
+    scores = scores_of(inputs)
     sizes = [rows.stop - rows.start for rows in scores.blocks()]
     covered = [i for rows in scores.blocks() for i in range(rows.start, rows.stop)]
     assert covered == list(range(11))

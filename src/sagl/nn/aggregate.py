@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from sagl.nn.dense import dropout_factors, scores_gradient, slope_of, weights_of
-from sagl.nn.sparse import CSR, multiply, multiply_transposed, row_sums, sampled_product
+from sagl.nn.sparse import CSR, multiply, row_sums, sampled_product
 from sagl.nn.support import Support
 
 
@@ -43,14 +43,15 @@ class Dropout:
 
 
 class Aggregate(torch.autograd.Function):
-    """out = A values, with A a function of x = q keys^T; backward on the support.
+    """out = A values, with A a function of x = f ⊙ queries keys^T; f one per row.
 
     With r = a^(2−α) on the support, the Jacobian of a row of weights with respect to
     its scores x is (diag(r) − r r^T / sum(r)) / (α − 1), so that
 
         grad_values = A^T g                 d_ij = <g_i, value_j>
         dx_i = r_i ⊙ (d_i − <r_i, d_i> / sum(r_i)) / (α − 1)
-        grad_q = dX keys                    grad_keys = dX^T q
+        dq = dX keys                        grad_keys = dX^T (f ⊙ queries)
+        grad_queries = f ⊙ dq               grad_f_i = <dq_i, query_i>
 
     and every one of these needs the entries of the support alone.
     """
@@ -58,13 +59,14 @@ class Aggregate(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        q: Tensor,
+        queries: Tensor,
+        factor: Tensor,
         keys: Tensor,
         values: Tensor,
         support: Support,
         dropped: Dropout,
     ) -> Tensor:
-        ctx.save_for_backward(q, keys, values)
+        ctx.save_for_backward(queries, factor, keys, values)
         ctx.support = support
         ctx.dropped = dropped
         out = multiply(_weights(support, dropped), values)
@@ -75,16 +77,18 @@ class Aggregate(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
-        q, keys, values = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        queries, factor, keys, values = ctx.saved_tensors
         support, dropped = ctx.support, ctx.dropped
         gaps, alpha = support.sparse, support.alpha
 
-        grad_values = multiply_transposed(_weights(support, dropped), grad)
+        turned, order = _weights(support, dropped).transposed()
+        grad_values = multiply(turned, grad)
         d = dropped.on_sparse(sampled_product(gaps, grad, values))
-        dX = gaps.with_entries(_through_entmax(gaps, d, alpha))
-        grad_q = multiply(dX, keys)
-        grad_keys = multiply_transposed(dX, q)
+        dx = _through_entmax(gaps, d, alpha)
+        dq = multiply(gaps.with_entries(dx), keys)
+        dx = dx * factor.index_select(0, gaps.rows())
+        grad_keys = multiply(turned.with_entries(dx.index_select(0, order)), queries)
 
         for i, block in enumerate(support.dense):
             full = block.gaps(support.scores)
@@ -92,9 +96,12 @@ class Aggregate(torch.autograd.Function):
             grad_values.addmm_(dropped.on_dense(i, weights_of(full, alpha)).T, g)
             d = dropped.on_dense(i, g @ values.T)
             dx = scores_gradient(full, d, alpha)
-            grad_q[block.rows] = dx @ keys
-            grad_keys.addmm_(dx.T, q[block.rows])
-        return grad_q, grad_keys, grad_values, None, None
+            dq[block.rows] = dx @ keys
+            grad_keys.addmm_(dx.T, support.scores.scaled(block.rows))
+        needed = ctx.needs_input_grad[1]
+        grad_factor = torch.linalg.vecdot(dq, queries) if needed else None
+        grad_queries = dq.mul_(factor[:, None])
+        return grad_queries, grad_factor, grad_keys, grad_values, None, None
 
 
 def _weights(support: Support, dropped: Dropout) -> CSR:

@@ -140,33 +140,38 @@ def _attend(
     options: Options,
 ) -> Tensor | tuple[Tensor, Tensor]:
     scale = score_scale(keys.shape[-1], options.alpha)
-    q = queries * (scale if gate is None else scale * gate.unsqueeze(-1))
+    if gate is None:
+        factor = queries.new_tensor(scale).expand(queries.shape[:-1])
+    else:
+        factor = gate * scale
     if is_small(queries.shape[-2], keys.shape[-2]):
+        q = queries * factor.unsqueeze(-1)
         out, weights = attend_dense.apply(q, keys, values, options)  # type: ignore[no-untyped-call]
         if return_graph:
             return out, stack([non_zeros(weights)], len(keys)).tensor()
         return out  # type: ignore[no-any-return]
-    if q.dim() == 3:
-        views = zip(q, keys, values, strict=True)
+    if queries.dim() == 3:
+        views = zip(queries, factor, keys, values, strict=True)
         return torch.stack([_attend_sparse(*view, options)[0] for view in views])
-    out, support = _attend_sparse(q, keys, values, options)
+    out, support = _attend_sparse(queries, factor, keys, values, options)
     return (out, support.graph().tensor()) if return_graph else out
 
 
 def _attend_sparse(
-    q: Tensor, keys: Tensor, values: Tensor, options: Options
+    queries: Tensor, factor: Tensor, keys: Tensor, values: Tensor, options: Options
 ) -> tuple[Tensor, Support]:
-    dtype = options.product_dtype or q.dtype
+    dtype = options.product_dtype or keys.dtype
     with torch.no_grad():
         scores = Scores(
-            q.detach().to(dtype),
+            queries.detach(),
+            factor.detach(),
             keys.detach().to(dtype),
             options.alpha,
             options.exclude,
         )
         support = find_support(scores)
     dropped = Dropout(options.dropout, options.generator, support)
-    out: Tensor = Aggregate.apply(q, keys, values, support, dropped)  # type: ignore[no-untyped-call]
+    out: Tensor = Aggregate.apply(queries, factor, keys, values, support, dropped)  # type: ignore[no-untyped-call]
     return out, support
 
 

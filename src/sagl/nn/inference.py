@@ -109,7 +109,7 @@ class Predictor:
                 out.append(new.z + new.z + view.bias)
                 continue
             A = self._weights(view, new, keys)  # (rows, a + 1)
-            aggregated = _exact_mean(A[:, :-1], z_anchors) + A[:, -1:] * new.z
+            aggregated = exact_mean(A[:, :-1], z_anchors) + A[:, -1:] * new.z
             out.append(aggregated + new.z + view.bias)
         return out
 
@@ -140,7 +140,7 @@ def exact_matmul(x: Tensor, y: Tensor) -> Tensor:
     return _on_grid(x, bits, dim=1) @ _on_grid(y, bits, dim=0)
 
 
-def _exact_mean(weights: Tensor, values: Tensor) -> Tensor:
+def exact_mean(weights: Tensor, values: Tensor) -> Tensor:
     """weights @ values for rows of weights that sum to at most one.
 
     No partial sum can exceed the largest value, so both sides keep half the bits

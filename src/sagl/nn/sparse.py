@@ -32,6 +32,18 @@ class CSR(NamedTuple):
     def with_entries(self, entries: Tensor) -> CSR:
         return self._replace(entries=entries)
 
+    def transposed(self) -> tuple[CSR, Tensor]:
+        """A^T, and the order in which it takes the entries of A.
+
+        Multiplying by this is several times faster than by torch's view of A^T.
+        """
+        m, n = self.shape
+        order = self.cols.argsort(stable=True)
+        ends = torch.bincount(self.cols, minlength=n).cumsum(0)
+        crow = torch.cat([ends.new_zeros(1), ends])
+        rows = self.rows().index_select(0, order)
+        return CSR(crow, rows, self.entries.index_select(0, order), (n, m)), order
+
     def tensor(self) -> Tensor:
         """As torch's own sparse CSR tensor."""
         with warnings.catch_warnings():
@@ -50,14 +62,12 @@ def multiply(a: CSR, dense: Tensor) -> Tensor:
     """A @ dense."""
     if _has_kernels(dense):
         return a.tensor() @ dense
-    return _scatter(a.rows(), a.cols, a.entries, dense, a.shape[0])
-
-
-def multiply_transposed(a: CSR, dense: Tensor) -> Tensor:
-    """A^T @ dense."""
-    if _has_kernels(dense):
-        return a.tensor().t() @ dense
-    return _scatter(a.cols, a.rows(), a.entries, dense, a.shape[1])
+    rows = a.rows()
+    out = dense.new_zeros(a.shape[0], dense.shape[1])
+    for start in range(0, len(rows), _GATHERED):
+        part = slice(start, start + _GATHERED)
+        out.index_add_(0, rows[part], a.entries[part, None] * dense[a.cols[part]])
+    return out
 
 
 def sampled_product(a: CSR, left: Tensor, right: Tensor) -> Tensor:
@@ -77,16 +87,6 @@ def sampled_product(a: CSR, left: Tensor, right: Tensor) -> Tensor:
 def row_sums(a: CSR, entries: Tensor) -> Tensor:
     """The sum of the entries of each row, (m,)."""
     return entries.new_zeros(a.shape[0]).index_add_(0, a.rows(), entries)
-
-
-def _scatter(
-    to: Tensor, source: Tensor, entries: Tensor, dense: Tensor, size: int
-) -> Tensor:
-    out = dense.new_zeros(size, dense.shape[1])
-    for start in range(0, len(entries), _GATHERED):
-        part = slice(start, start + _GATHERED)
-        out.index_add_(0, to[part], entries[part, None] * dense[source[part]])
-    return out
 
 
 def _has_kernels(tensor: Tensor) -> bool:

@@ -28,29 +28,33 @@ _KEPT_BYTES = 1 << 30
 
 
 class Scores(NamedTuple):
-    """x = q keys^T, in the units of entmax, without ever being a whole matrix."""
+    """x = factor ⊙ queries keys^T, in the units of entmax, never as a whole matrix."""
 
-    q: Tensor  # (m, C), with the gate, 1/sqrt(C) and α − 1 in it; may be bfloat16
-    keys: Tensor  # (n, C)
+    queries: Tensor  # (m, C)
+    factor: Tensor  # (m,) the gate with 1/sqrt(C) and α − 1 in it
+    keys: Tensor  # (n, C); in bfloat16, say, if the product is to be taken in it
     alpha: float
     exclude: Tensor | None  # (m,) the one key each query may not see
 
     def rows(self, rows: slice) -> Tensor:
         """The scores of some queries, (b, n)."""
-        x = self.q[rows] @ self.keys.T
-        if x.dtype in (torch.float16, torch.bfloat16):
-            x = x.float()
+        x = (self.scaled(rows).to(self.keys.dtype) @ self.keys.T).to(self.queries.dtype)
         if self.exclude is not None:
             x.scatter_(1, self.exclude[rows, None], -torch.inf)
         return x
+
+    def scaled(self, rows: slice) -> Tensor:
+        """factor ⊙ queries, (b, C)."""
+        return self.queries[rows] * self.factor[rows, None]
 
     def blocks(self) -> Iterator[slice]:
         """Rows that are looked at together, from first to last."""
         n = len(self.keys)
         step = max(1, _BLOCK_SCORES // n, min(_BLOCK_ROWS, _MAX_BLOCK_SCORES // n))
         step -= step % 8 if step > 8 else 0  # see _positions
-        for start in range(0, len(self.q), step):
-            yield slice(start, min(start + step, len(self.q)))
+        m = len(self.queries)
+        for start in range(0, m, step):
+            yield slice(start, min(start + step, m))
 
 
 class Sparse(NamedTuple):
@@ -116,9 +120,9 @@ def find_support(scores: Scores) -> Support:
     for rows in scores.blocks():
         x = scores.rows(rows)
         top = x.amax(dim=1, keepdim=True)
-        x.sub_(top)
-        part = None if scores.alpha == 1 else _project_sparse(x, scores.alpha)
+        part = None if scores.alpha == 1 else _project_sparse(x, top, scores.alpha)
         if part is None:
+            x.sub_(top)
             tau = row_threshold(x, scores.alpha)
             gaps = gaps_(x, tau, scores.alpha)
             room -= gaps.numel() * gaps.element_size()
@@ -128,15 +132,15 @@ def find_support(scores: Scores) -> Support:
     return Support(scores, stack(parts, len(scores.keys)), dense)
 
 
-def _project_sparse(x: Tensor, alpha: float) -> Sparse | None:
+def _project_sparse(x: Tensor, top: Tensor, alpha: float) -> Sparse | None:
     """Prune, then project the survivors; None where too many survive.
 
-    The largest entry, here 0, weighs at most one, so τ ≥ −1 and an entry at or below
-    −1 has no weight. Survivors are moved to the left of a narrow matrix, on which the
-    threshold is cheap to find.
+    The largest entry weighs at most one, so τ is at most 1 below it, and so is every
+    entry that has weight. Survivors are moved to the left of a narrow matrix, on which
+    the threshold is cheap to find.
     """
     b, n = x.shape
-    flat = _positions(x > -1, _DENSE_SHARE)  # (survivors,) in row order
+    flat = _positions(x > top - 1, _DENSE_SHARE)  # (survivors,) in row order
     if flat is None:
         return None
     rows = flat // n
@@ -150,7 +154,8 @@ def _project_sparse(x: Tensor, alpha: float) -> Sparse | None:
         torch.arange(b, device=x.device) * width - counts.cumsum(0) + counts
     ).index_select(0, rows)
     narrow = x.new_full((b * width,), -torch.inf)
-    narrow.index_copy_(0, place, x.view(-1).index_select(0, flat))
+    below = x.view(-1).index_select(0, flat) - top.view(-1).index_select(0, rows)
+    narrow.index_copy_(0, place, below)
     narrow = narrow.view(b, width)
     gaps = gaps_(narrow, threshold(narrow, alpha, settle=False), alpha)
     gaps = gaps.view(-1).index_select(0, place)

@@ -30,9 +30,19 @@ def set_standardization(network: Network, views: Views, kind: Normalization) -> 
     ``"none"`` leaves features as they are; ``"center"`` subtracts the mean sample and
     scales so that the mean distance from it is 10.
     """
+    measured = standardization(views, kind)
+    for view, (shift, scale) in zip(network.view_networks, measured, strict=True):
+        view.encoder.shift.copy_(torch.from_numpy(shift))
+        view.encoder.scale.fill_(scale)
+
+
+def standardization(
+    views: Views, kind: Normalization
+) -> list[tuple[NDArray[np.float64], float]]:
+    """Shift and scale of each view, for (h − shift) · scale."""
     check_choice("normalize", kind, Normalization)
     if kind == "none":
-        return
+        return [(np.zeros(width), 1.0) for width in views.widths]
     n = len(views)
     sums = [np.zeros(width) for width in views.widths]
     for block in views.blocks(_BLOCK_ROWS):
@@ -43,9 +53,7 @@ def set_standardization(network: Network, views: Views, kind: Normalization) -> 
     for block in views.blocks(_BLOCK_ROWS):
         for i, h in enumerate(block):
             norms[i] += float(np.linalg.norm(h - means[i], axis=1).sum())
-    for view, mean, norm in zip(network.view_networks, means, norms, strict=True):
-        view.encoder.shift.copy_(torch.from_numpy(mean))
-        view.encoder.scale.fill_(_MEAN_NORM * n / norm)
+    return [(m, _MEAN_NORM * n / norm) for m, norm in zip(means, norms, strict=True)]
 
 
 class Feed:

@@ -1,0 +1,126 @@
+"""How time and memory grow with the number of samples, and how far one machine goes.
+
+    python benchmarks/growth.py --out growth.json
+
+step    one attention step, forward and backward, C = 100, of ours and of dense softmax
+        attention, at the start of training (early) and after it (late)
+batch   a training step of SAGL on two views with all 50,000 samples in one batch
+graph   SAGL.graph of 200,000 samples of 256 clustered features
+
+Each measurement is a fresh process; the memory is what it holds at most beyond what it
+held before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from attention import high_water, step
+from late import Phase, clustered, phases
+from sagl import SAGL
+from sagl.training import Callback, Trainer
+
+SIZES = (1000, 2000, 5000, 10000, 20000, 50000)
+C = 100
+SOFTMAX_LIMIT = 20000  # beyond it dense attention does not fit into 24 GB
+
+
+def measure_step(n: int, phase: str, method: str, cache: Path) -> dict[str, float]:
+    inputs = Phase(*(t[:n].clone() for t in phases(SIZES[-1], C, cache)[phase]))
+    step(method, Phase(*(t[:64].clone() for t in inputs)))
+    before, start = high_water(), time.perf_counter()
+    step(method, inputs)
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, "mib": high_water() - before}
+
+
+class Moments(Callback):
+    """Notes when each training step ends."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def on_step(self, trainer: Trainer) -> None:
+        self.seconds.append(time.perf_counter())
+
+
+def measure_batch(n: int) -> dict[str, float]:
+    """Seconds per step and memory of a fit with all samples in one batch."""
+    views = clustered(n, C)
+    moments = Moments()
+    model = SAGL(C, batch_size=n, steps=3, random_state=0, callbacks=[moments])
+    before = high_water()
+    model.fit(views)
+    return {
+        "seconds": float(np.median(np.diff(moments.seconds))),
+        "mib": high_water() - before,
+        "loss": model.history_[-1]["loss"],
+    }
+
+
+def measure_graph(n: int) -> dict[str, float]:
+    views = clustered(n, C)
+    model = SAGL(C, steps=600, random_state=0).fit([view[:20000] for view in views])
+    before, start = high_water(), time.perf_counter()
+    graphs = model.graph(views)
+    return {
+        "seconds": time.perf_counter() - start,
+        "mib": high_water() - before,
+        "entries per row": float(np.mean([g.nnz / n for g in graphs])),
+        "mib of the graphs": sum(g.data.nbytes * 3 for g in graphs) / 2**20,
+    }
+
+
+def fresh(*arguments: object) -> dict[str, float]:
+    command = [sys.executable, __file__, "--one", *map(str, arguments)]
+    return json.loads(subprocess.run(command, check=True, stdout=-1).stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--cache", type=Path, default=Path("late"))
+    parser.add_argument("--out", type=Path, default=Path("growth.json"))
+    parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        kind, threads, *rest = options.one
+        torch.set_num_threads(int(threads))
+        if kind == "step":
+            n, phase, method, cache = rest
+            found = measure_step(int(n), phase, method, Path(cache))
+        elif kind == "batch":
+            found = measure_batch(int(rest[0]))
+        else:
+            found = measure_graph(int(rest[0]))
+        print(json.dumps(found))
+        return
+    rows: list[dict[str, object]] = []
+
+    def report(**row: object) -> None:
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+        options.out.write_text(json.dumps(rows, indent=2))
+
+    threads, cache = options.threads, options.cache
+    for n in SIZES:
+        for phase in ("early", "late"):
+            for method in ("ours", "softmax"):
+                if method == "softmax" and n > SOFTMAX_LIMIT:
+                    continue
+                found = fresh("step", threads, n, phase, method, cache)
+                report(kind="step", n=n, phase=phase, method=method, **found)
+    report(kind="batch", n=50000, **fresh("batch", threads, 50000))
+    report(kind="graph", n=200000, **fresh("graph", threads, 200000))
+
+
+if __name__ == "__main__":
+    main()
