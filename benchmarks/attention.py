@@ -48,13 +48,24 @@ METHODS: dict[str, Method] = {
 }
 
 
-def step(method: str, phase: Phase) -> None:
-    if method == "floor":
-        METHODS[method](*phase)
-        return
-    inputs = [tensor.clone().requires_grad_() for tensor in phase]
-    out = METHODS[method](*inputs)
-    out.backward(torch.ones_like(out) / len(out))
+class Step:
+    """One method on given inputs; all that is not the step itself is made before."""
+
+    def __init__(self, method: str, phase: Phase) -> None:
+        self.method = METHODS[method]
+        self.backward = method != "floor"
+        self.inputs = [t.clone().requires_grad_(self.backward) for t in phase]
+        self.grad = torch.full_like(phase.values, 1 / len(phase.values))
+
+    def __call__(self) -> float:
+        """Forward and backward; the seconds it took."""
+        for tensor in self.inputs:
+            tensor.grad = None
+        start = time.perf_counter()
+        out = self.method(*self.inputs)
+        if self.backward:
+            out.backward(self.grad)
+        return time.perf_counter() - start
 
 
 def measure(n: int, C: int, repeats: int, cache: Path) -> list[dict[str, object]]:
@@ -63,14 +74,11 @@ def measure(n: int, C: int, repeats: int, cache: Path) -> list[dict[str, object]
     for name, phase in phases(n, C, cache).items():
         _, graph = attend(*phase, return_graph=True)
         times: dict[str, list[float]] = {method: [] for method in METHODS}
-        for method in METHODS:
-            if n <= 5000:
-                step(method, phase)
-        for _ in range(repeats):
+        for _ in range(repeats + (n <= 5000)):  # there the first is to warm up
             for method in METHODS:
-                start = time.perf_counter()
-                step(method, phase)
-                times[method].append(time.perf_counter() - start)
+                times[method].append(Step(method, phase)())
+        if n <= 5000:
+            times = {method: found[1:] for method, found in times.items()}
         rows.append(
             {
                 "n": n,
@@ -92,10 +100,10 @@ def peak_memory(n: int, C: int, phase: str, method: str, cache: Path) -> float:
 
 def _peak(n: int, C: int, phase: str, method: str, cache: Path) -> float:
     inputs = phases(n, C, cache)[phase]
-    small = Phase(*(tensor[:64].clone() for tensor in inputs))
-    step(method, small)  # whatever the libraries allocate once
+    Step(method, Phase(*(tensor[:64] for tensor in inputs)))()  # what libraries need
+    step = Step(method, inputs)
     before = high_water()
-    step(method, inputs)
+    step()
     return high_water() - before
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from attention import high_water, step
+from attention import Step, high_water
 from late import Phase, clustered, phases
 from sagl import SAGL
 from sagl.training import Callback, Trainer
@@ -35,10 +35,10 @@ SOFTMAX_LIMIT = 20000  # beyond it dense attention does not fit into 24 GB
 
 def measure_step(n: int, phase: str, method: str, cache: Path) -> dict[str, float]:
     inputs = Phase(*(t[:n].clone() for t in phases(SIZES[-1], C, cache)[phase]))
-    step(method, Phase(*(t[:64].clone() for t in inputs)))
-    before, start = high_water(), time.perf_counter()
-    step(method, inputs)
-    seconds = time.perf_counter() - start
+    Step(method, Phase(*(t[:64] for t in inputs)))()
+    step = Step(method, inputs)
+    before = high_water()
+    seconds = step()
     return {"seconds": seconds, "mib": high_water() - before}
 
 

@@ -34,17 +34,25 @@ def test_command_line_examples(tmp_path):
         np.save(tmp_path / f"{name}.npy", array[:300])
         np.save(tmp_path / f"new-{name}.npy", array[300:])
     np.savetxt(tmp_path / "labels.csv", labels[300:], fmt="%d")
+    for part, rows in (("train", slice(0, 300)), ("test", slice(300, None))):
+        (tmp_path / "pets" / part).mkdir(parents=True)
+        np.save(tmp_path / "pets" / part / "labels.npy", labels[rows])
+        for name, array in renamed.items():
+            np.save(tmp_path / "pets" / part / f"{name}.npy", array[rows])
     commands = [line for block in blocks("bash") for line in block.splitlines()]
-    assert len(commands) == 4
+    assert len(commands) == 5
     for command in commands:
         program, *arguments = shlex.split(command)
         assert program == "sagl"
         if arguments[0] == "fit":
             arguments += ["--steps", "50", "--quiet"]  # the same, but quick
+        if arguments[0] == "compare":
+            arguments += ["--methods", "kmeans", "--seeds", "1"]
         subprocess.run(
             [sys.executable, "-m", "sagl", *arguments], cwd=tmp_path, check=True
         )
     assert len((tmp_path / "clusters.csv").read_text().splitlines()) == 101
+    assert "| k-means |" in (tmp_path / "comparison" / "table.md").read_text()
 
 
 def test_the_two_commands_exist():

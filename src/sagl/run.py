@@ -184,6 +184,10 @@ def plain(value: Any) -> Any:
     """A parameter as JSON can hold it; a random generator as None."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value if isinstance(value, str | int | float | None) else None

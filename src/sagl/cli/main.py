@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sagl import __version__
+from sagl.cli.compare import compare
 from sagl.cli.demo import demo
 from sagl.cli.evaluate import evaluate
 from sagl.cli.fit import fit
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (demo, fit, predict, evaluate, info):
+for command in (demo, fit, predict, evaluate, compare, info):
     app.command()(command)
 
 

@@ -31,23 +31,9 @@ RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run director
 
 def read_views(options: list[str]) -> Views:
     """The views named on the command line."""
-    from sagl.features.files import parse_view_option, read_array
-    from sagl.views import Views
+    from sagl.features.split import read_views as read
 
-    arrays: dict[str, Any] = {}
-    for option in options:
-        name, path, key = parse_view_option(option)
-        if name in arrays:
-            raise ValueError(
-                f"--view {option}: there is a view {name!r} already; name it "
-                "differently with NAME=FILE"
-            )
-        arrays[name] = read_array(path, key)
-        try:
-            Views({name: arrays[name]}).check_values()
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-    return Views(arrays)
+    return read(options)
 
 
 def print_json(value: Any) -> None:

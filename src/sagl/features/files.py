@@ -21,7 +21,13 @@ from sagl.features._errors import FileFormatError, file_error
 from sagl.features._parquet import read_parquet, read_parquet_labels
 from sagl.features._text import read_text, read_text_labels
 
-__all__ = ["FileFormatError", "parse_view_option", "read_array", "read_labels"]
+__all__ = [
+    "SUFFIXES",
+    "FileFormatError",
+    "parse_view_option",
+    "read_array",
+    "read_labels",
+]
 
 Array = NDArray[Any]
 Reader = Callable[[Path, str | None], Array]
@@ -34,6 +40,7 @@ _ARRAY_READERS: dict[str, Reader] = {
     ".tsv": read_text,
     ".parquet": read_parquet,
 }
+SUFFIXES = frozenset(_ARRAY_READERS)
 _LABEL_READERS: dict[str, Reader] = {
     **_ARRAY_READERS,
     ".csv": read_text_labels,

@@ -60,10 +60,10 @@ class CSR(NamedTuple):
 
 def multiply(a: CSR, dense: Tensor) -> Tensor:
     """A @ dense."""
-    if _has_kernels(dense):
-        return a.tensor() @ dense
-    rows = a.rows()
     out = dense.new_zeros(a.shape[0], dense.shape[1])
+    if _has_kernels(dense):
+        return out.addmm_(a.tensor(), dense)  # `@` would fill and copy once more
+    rows = a.rows()
     for start in range(0, len(rows), _GATHERED):
         part = slice(start, start + _GATHERED)
         out.index_add_(0, rows[part], a.entries[part, None] * dense[a.cols[part]])

@@ -1,0 +1,76 @@
+"""k-means on the views side by side, or on one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans as SklearnKMeans
+from torch import Tensor
+
+from sagl.baselines.base import Baseline
+from sagl.baselines.features import State, resident, unit_rows
+from sagl.nn.inference import exact_matmul
+from sagl.views import Views
+
+
+class KMeans(Baseline):
+    """scikit-learn's k-means, ten starts, on rows of length one.
+
+    This is also how backbones that refine representations for clustering, such as
+    MIM-Refiner, are evaluated: k-means on their features.
+
+    Parameters
+    ----------
+    n_clusters : int
+    view : str, optional
+        Use this view alone; by default all views side by side.
+    n_init : int, default=10
+    """
+
+    def __init__(
+        self,
+        n_clusters: int,
+        *,
+        view: str | None = None,
+        n_init: int = 10,
+        view_sizes: Sequence[int] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.view = view
+        self.n_init = n_init
+        self.view_sizes = view_sizes
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _fit(self, views: Views, generator: torch.Generator) -> State:
+        if self.view is not None and self.view not in views.names:
+            raise ValueError(
+                f"no view {self.view!r}; there are {', '.join(views.names)}"
+            )
+        kmeans = SklearnKMeans(
+            self.n_clusters,
+            n_init=self.n_init,
+            random_state=int(torch.randint(1 << 31, (), generator=generator)),
+        )
+        kmeans.fit(self._joined(resident(views, torch.device("cpu"))).numpy())
+        return {"centres": torch.from_numpy(kmeans.cluster_centers_)}
+
+    def _scores(self, features: list[Tensor]) -> Tensor:
+        centres = self.state_["centres"].double()
+        x = self._joined(features)
+        # −‖x − c‖² without ‖x‖², which is the same for all centres.
+        return 2 * exact_matmul(x, centres.T) - centres.square().sum(dim=1)
+
+    def _joined(self, features: list[Tensor]) -> Tensor:
+        chosen = [
+            unit_rows(h)
+            for name, h in zip(self.view_names_, features, strict=True)
+            if self.view in (None, name)
+        ]
+        return torch.cat(chosen, dim=1)

@@ -1,0 +1,307 @@
+"""LaFTer: a classifier trained on texts, then tuned on unlabelled images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sagl.baselines.base import Baseline, Watch
+from sagl.baselines.features import State, random_batches, resident, unit_rows
+from sagl.baselines.pictures import Images, Pictures
+from sagl.baselines.prompts import Templates, check_class_names, fill
+from sagl.baselines.students import FeatureStudent, PictureStudent
+from sagl.baselines.text import TextEncoder, embed_classes, find_view
+from sagl.baselines.visual_prompts import load_encoder
+from sagl.nn.encoder import uniform_fan_in
+from sagl.nn.inference import exact_matmul
+from sagl.training.device import pick_device
+from sagl.training.sampler import batches_per_epoch
+from sagl.views import Views
+
+
+class LaFTer(Baseline):
+    """Learn to classify texts, apply it to images. **Uses class names.**
+
+    First a linear classifier W learns to tell the texts of the classes apart, from
+    their embeddings with Gaussian noise; because images share the space of the texts,
+    it classifies them, too. Then it is tuned on unlabelled images with the labels that
+    the text classifier gives them:
+
+    * with ``image_encoder`` and ``fit(X, images=...)``, as in the paper: W, prompt
+      tokens and the layer norms of the encoder learn to give a distorted image the
+      label of the plain one. ``predict`` then needs ``images``, too;
+    * from features alone, **which the paper does not do**: W alone learns these labels,
+      from the features as they are. ``epochs=0`` leaves it out.
+
+    One view is used, the one that shares its space with the text encoder.
+
+    Parameters
+    ----------
+    n_clusters : int
+    class_names : list of str
+        The name of each class; predicted numbers are positions in this list.
+    text_encoder : str, callable or array
+        As in :class:`~sagl.baselines.zero_shot.ZeroShot`.
+    view : str, optional
+        The view of the same model; by default the only one as wide as the embeddings.
+    templates : str or list of str, default="generic"
+        A set of ``sagl.baselines.prompts.TEMPLATES``, or templates with ``{}`` for the
+        name.
+    descriptions : dict of str to list of str, optional
+        More texts for each class name, as a language model writes them. The paper uses
+        them beside the templates.
+    image_encoder : str, optional
+        A directory or hub name of the CLIP model whose vision transformer is tuned.
+    n_prompts : int, default=50
+        Prompt tokens of the image encoder.
+    noise : float, default=0.1
+        Standard deviation of the noise on text embeddings, which have length one.
+    smoothing : float, default=0.1
+        Label smoothing of both cross-entropies.
+    text_steps : int, default=400
+        Steps on the texts, all at once; the authors take 400 to 600.
+    epochs : int, default=50
+        Passes over the images.
+    batch_size : int, default=50
+    learning_rate : float, default=5e-4
+    weight_decay : float, default=0.01
+
+    References
+    ----------
+    Mirza et al., "LaFTer: Label-free tuning of zero-shot classifier using language and
+    unlabeled image collections", NeurIPS 2023.
+    """
+
+    _images: Images | None = None  # those of a fit under way
+
+    def __init__(
+        self,
+        n_clusters: int,
+        *,
+        class_names: Sequence[str] | None = None,
+        text_encoder: TextEncoder = None,
+        view: str | None = None,
+        templates: Templates = "generic",
+        descriptions: Mapping[str, Sequence[str]] | None = None,
+        image_encoder: str | Path | None = None,
+        n_prompts: int = 50,
+        noise: float = 0.1,
+        smoothing: float = 0.1,
+        text_steps: int = 400,
+        epochs: int = 50,
+        batch_size: int = 50,
+        learning_rate: float = 5e-4,
+        weight_decay: float = 0.01,
+        view_sizes: Sequence[int] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.class_names = class_names
+        self.text_encoder = text_encoder
+        self.view = view
+        self.templates = templates
+        self.descriptions = descriptions
+        self.image_encoder = image_encoder
+        self.n_prompts = n_prompts
+        self.noise = noise
+        self.smoothing = smoothing
+        self.text_steps = text_steps
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.view_sizes = view_sizes
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        images: Images | None = None,
+        watch: Watch | None = None,
+    ) -> Self:
+        """Learn from texts and from the views, or from ``images`` of the same samples.
+
+        ``images`` are paths, or arrays of shape (height, width, 3) in uint8. ``y`` is
+        ignored.
+        """
+        if (images is None) != (self.image_encoder is None):
+            raise ValueError(
+                "tuning on pictures needs both LaFTer(image_encoder=...) and "
+                "fit(X, images=...)"
+            )
+        if images is not None and watch is not None:
+            raise ValueError("a watch has no images; leave out watch or images")
+        self._images = images
+        try:
+            return super().fit(X, y, watch=watch)
+        finally:
+            del self._images
+
+    def _fit(self, views: Views, generator: torch.Generator) -> State:
+        self._check()
+        texts = embed_classes(
+            self.text_encoder, self._texts, self.n_clusters, self.device_
+        )
+        width = texts.embeddings.shape[1]
+        view = find_view(self.view, views.names, views.widths, width)
+        start = uniform_fan_in((self.n_clusters, width), width, generator)
+        W = nn.Parameter(start.to(self.device_))
+        embeddings, classes = (t.to(self.device_) for t in texts)
+        student = self._student(views, view, generator)
+        n = len(views)
+        rows = random_batches(n, self.batch_size, self.seed_, self.device_)
+        tuning_steps = self.epochs * batches_per_epoch(n, min(self.batch_size, n))
+        steps = self._steps(
+            self.text_steps + tuning_steps,
+            lambda: {"W": W.detach().cpu(), **student.learned()},
+        )
+
+        def some_texts() -> tuple[Tensor, Tensor]:
+            return noisy(embeddings, self.noise, generator), classes
+
+        def some_images() -> tuple[Tensor, Tensor]:
+            return student.batch(next(rows), teacher)
+
+        self._descend(islice(steps, self.text_steps), W, [W], some_texts)
+        teacher = W.detach().clone()
+        self._descend(steps, W, [W, *student.parameters()], some_images)
+        return {"W": W.detach().cpu(), **student.learned()}
+
+    def _student(
+        self, views: Views, view: int, generator: torch.Generator
+    ) -> FeatureStudent | PictureStudent:
+        name = views.names[view]
+        if self._images is None or self.image_encoder is None:
+            (features,) = resident(Views({name: views[name]}), self.device_)
+            return FeatureStudent(features)
+        pictures = _pictures(self._images, len(views))
+        encoder = load_encoder(
+            self.image_encoder,
+            views.widths[view],
+            self.n_prompts,
+            generator,
+            self.device_,
+        )
+        return PictureStudent(encoder, pictures, self.seed_)
+
+    def _descend(
+        self,
+        steps: Iterable[int],
+        W: nn.Parameter,
+        parameters: list[nn.Parameter],
+        batch: Callable[[], tuple[Tensor, Tensor]],
+    ) -> None:
+        """Smoothed cross-entropy of x W^T with labels, for batches of x and labels."""
+        matrices = [p for p in parameters if p.ndim > 1]
+        vectors = [p for p in parameters if p.ndim == 1]  # scales and shifts of norms
+        optimizer = torch.optim.AdamW(
+            [
+                {"params": matrices, "weight_decay": self.weight_decay},
+                {"params": vectors, "weight_decay": 0.0},
+            ],
+            lr=self.learning_rate,
+        )
+        for _ in steps:
+            x, labels = batch()
+            loss = functional.cross_entropy(
+                x @ W.T, labels, label_smoothing=self.smoothing
+            )
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+
+    def _texts(self) -> list[list[str]]:
+        names = check_class_names(self.class_names, self.n_clusters)
+        texts = fill(self.templates, names)
+        if self.descriptions is None:
+            return texts
+        for name, of_class in zip(names, texts, strict=True):
+            more = self.descriptions.get(name)
+            if not more or isinstance(more, str):
+                raise ValueError(f"descriptions has no list of texts for {name!r}")
+            of_class.extend(more)
+        return texts
+
+    def predict(self, X: Any, *, images: Images | None = None) -> NDArray[np.int64]:
+        """The class of each sample; a model tuned on images needs their images."""
+        return super().predict(self._tuned(X, images))
+
+    def decision_function(
+        self, X: Any, *, images: Images | None = None
+    ) -> NDArray[np.float64]:
+        """How well each sample fits each class, (n_samples, C); larger is better."""
+        return super().decision_function(self._tuned(X, images))
+
+    def _tuned(self, X: Any, images: Images | None) -> Any:
+        """The views, with features of the tuned encoder where frozen ones were."""
+        check_is_fitted(self, "state_")
+        images = self._images if images is None else images
+        if (images is None) == ("prompts" in self.state_):
+            raise ValueError(
+                "the model was tuned on images: give images= of the samples, too"
+                if images is None
+                else "the model was not tuned on images: leave out images="
+            )
+        if images is None:
+            return X
+        views = Views(X, view_sizes=None if isinstance(X, Views) else self.view_sizes)
+        pictures = _pictures(images, len(views))
+        if self.image_encoder is None:  # a loaded model whose encoder was a Path
+            raise ValueError("say where it is with set_params(image_encoder=...)")
+        width, n_prompts = self.state_["W"].shape[1], len(self.state_["prompts"])
+        encoder = load_encoder(
+            self.image_encoder,
+            width,
+            n_prompts,
+            torch.Generator(),
+            pick_device(self.device),
+        )
+        encoder.adopt(self.state_)
+        view = views.names[find_view(self.view, views.names, views.widths, width)]
+        return Views({**dict(views.items()), view: encoder.encode(pictures)})
+
+    def _scores(self, features: list[Tensor]) -> Tensor:
+        W = self.state_["W"].double()
+        i = find_view(self.view, self.view_names_, self.view_widths_, W.shape[1])
+        return exact_matmul(unit_rows(features[i]), W.T)
+
+    def _check(self) -> None:
+        at_least = {"text_steps": 1, "batch_size": 1, "n_prompts": 1}
+        at_least |= {"noise": 0, "smoothing": 0, "weight_decay": 0}
+        at_least["epochs"] = 0 if self._images is None else 1
+        for name, least in at_least.items():
+            if not getattr(self, name) >= least:
+                raise ValueError(
+                    f"{name} must be at least {least}; got {getattr(self, name)!r}"
+                )
+        if not self.smoothing < 1 or not self.learning_rate > 0:
+            raise ValueError(
+                "smoothing must be below 1 and learning_rate above 0; got "
+                f"{self.smoothing!r} and {self.learning_rate!r}"
+            )
+
+
+def noisy(x: Tensor, deviation: float, generator: torch.Generator) -> Tensor:
+    """x with Gaussian noise, drawn on the CPU so that devices agree."""
+    return x + deviation * torch.randn(x.shape, generator=generator).to(x)
+
+
+def _pictures(images: Images, n: int) -> Pictures:
+    if len(images) != n:
+        raise ValueError(f"{n} samples need as many images; got {len(images)}")
+    return Pictures(images)

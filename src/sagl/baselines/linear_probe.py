@@ -1,0 +1,85 @@
+"""The supervised ceiling: logistic regression with the true labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor
+
+from sagl.baselines.base import Baseline
+from sagl.baselines.features import resident
+from sagl.nn.inference import exact_matmul
+from sagl.views import Views
+
+
+class LinearProbe(Baseline):
+    """Logistic regression on the standardised views side by side. **Uses labels.**
+
+    It is no competitor: it says what a linear map of these features could reach if the
+    labels were known, and every table sets it apart.
+
+    Parameters
+    ----------
+    n_clusters : int
+        The number of classes.
+    C : float, default=1.0
+        Inverse strength of the L2 penalty.
+    max_iter : int, default=1000
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_clusters,)
+        The true label that each predicted number stands for.
+    """
+
+    supervised: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        n_clusters: int,
+        *,
+        C: float = 1.0,
+        max_iter: int = 1000,
+        view_sizes: Sequence[int] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.C = C
+        self.max_iter = max_iter
+        self.view_sizes = view_sizes
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _learn(self, views: Views, y: Any, generator: torch.Generator) -> None:
+        if y is None:
+            raise ValueError(
+                "LinearProbe is the supervised ceiling: it needs the true labels of "
+                "the training samples, fit(views, labels)"
+            )
+        classes, codes = np.unique(np.asarray(y), return_inverse=True)
+        if len(codes) != len(views):
+            raise ValueError(f"{len(views)} samples need as many labels, got {len(y)}")
+        x = torch.cat(resident(views, torch.device("cpu")), dim=1).double().numpy()
+        scaler = StandardScaler().fit(x)
+        probe = LogisticRegression(C=self.C, max_iter=self.max_iter)
+        probe.fit(scaler.transform(x), codes)
+        weight, bias = probe.coef_, probe.intercept_
+        if len(classes) == 2:  # scikit-learn keeps one row for two classes
+            weight, bias = np.vstack([-weight, weight]), np.hstack([-bias, bias])
+        self.classes_ = classes
+        self.state_ = {
+            "weight": torch.from_numpy(weight / scaler.scale_),
+            "bias": torch.from_numpy(bias - (weight / scaler.scale_) @ scaler.mean_),
+        }
+
+    def _scores(self, features: list[Tensor]) -> Tensor:
+        x = torch.cat(features, dim=1)
+        return exact_matmul(x, self.state_["weight"].T) + self.state_["bias"]

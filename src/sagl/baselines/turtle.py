@@ -1,0 +1,248 @@
+"""TURTLE: the labelling that a linear classifier of every view learns best.
+
+Gadetsky, Jiang and Brbić, "Let Go of Your Labels with Unsupervised Transfer", ICML
+2024. Samples are columns here, (C, n): products with few clusters are faster that way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sagl.baselines.base import Baseline
+from sagl.baselines.features import State, measure_scale, resident, standardized
+from sagl.nn.encoder import LinearEncoder, uniform_fan_in
+from sagl.nn.inference import exact_matmul
+from sagl.nn.network import vote
+from sagl.training.feed import Normalization
+from sagl.views import Views
+
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
+
+
+class TURTLE(Baseline):
+    """Soft labels, one linear map per view, that new linear classifiers agree with.
+
+    The label of a sample is the mean over views of softmax(θ h), θ a weight-normalised
+    linear map. Each step trains one linear classifier per view on the labels of a batch
+    (the inner problem), then moves θ so that the labels come closer to what the
+    classifiers say (their cross-entropy, the classifiers held fixed) while the entropy
+    of each view's mean label keeps all clusters in use. Any number of views.
+
+    Parameters
+    ----------
+    n_clusters : int
+    steps : int, default=6000
+        Steps of θ.
+    inner_steps : int, default=10
+        Steps of the classifiers for each step of θ.
+    warm_start : bool, default=False
+        Keep the classifiers between the steps of θ; by default each step begins with
+        new random ones.
+    gamma : float, default=10.0
+        Weight of the entropy.
+    batch_size : int, default=10000
+        Samples drawn for each step of θ; all of them where there are fewer.
+    learning_rate, inner_learning_rate : float, default=1e-3
+        Adam's, for θ and for the classifiers.
+    normalize : {"center", "none"}, default="center"
+        The paper takes features as they are (``"none"``). Learning rates are steps of
+        weights, so what they do depends on the scale of the features: centred and
+        scaled ones need far fewer steps, and raw ones of a large scale collapse.
+    """
+
+    def __init__(
+        self,
+        n_clusters: int,
+        *,
+        steps: int = 6000,
+        inner_steps: int = 10,
+        warm_start: bool = False,
+        gamma: float = 10.0,
+        batch_size: int = 10_000,
+        learning_rate: float = 1e-3,
+        inner_learning_rate: float = 1e-3,
+        normalize: Normalization = "center",
+        view_sizes: Sequence[int] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.steps = steps
+        self.inner_steps = inner_steps
+        self.warm_start = warm_start
+        self.gamma = gamma
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.inner_learning_rate = inner_learning_rate
+        self.normalize = normalize
+        self.view_sizes = view_sizes
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _fit(self, views: Views, generator: torch.Generator) -> State:
+        self._check_parameters()
+        C, widths = self.n_clusters, views.widths
+        scale = measure_scale(views, self.normalize)
+        features = standardized(resident(views, self.device_), scale)
+        encoders = [LinearEncoder(w, C, generator).to(self.device_) for w in widths]
+        parameters = nn.ModuleList(encoders).parameters()
+        optimizer = torch.optim.Adam(parameters, lr=self.learning_rate)
+        heads = Heads(widths, C, self.inner_learning_rate, self.device_)
+
+        def state() -> State:
+            learned = dict(scale)
+            for i, encoder in enumerate(encoders):
+                learned[f"W.{i}"] = encoder.weight().detach().cpu()
+                learned[f"b.{i}"] = encoder.b.detach().cpu().clone()
+            return learned
+
+        for step in self._steps(self.steps, state):
+            batch = _draw(features, self.batch_size, generator)
+            q = soft_labels(encoders, batch)
+            if step == 0 or not self.warm_start:
+                heads.restart(generator)
+            heads.train(batch, q.detach().mean(dim=0), self.inner_steps)
+            log_p = torch.log_softmax(heads.logits(batch), dim=1)
+            loss = label_loss(q, log_p, self.gamma)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        return state()
+
+    def _scores(self, features: list[Tensor]) -> Tensor:
+        log_q = []
+        for i, h in enumerate(standardized(features, self.state_)):
+            W, b = self.state_[f"W.{i}"].double(), self.state_[f"b.{i}"].double()
+            log_q.append(torch.log_softmax(exact_matmul(h, W.T) + b, dim=1))
+        return vote(log_q)
+
+    def _check_parameters(self) -> None:
+        for name in ("steps", "inner_steps", "batch_size"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(
+                    f"{name} must be a whole number of at least 1; got {value!r}"
+                )
+        for name in ("learning_rate", "inner_learning_rate"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} must be above 0 and finite; got {value!r}")
+        if not 0 <= self.gamma < math.inf:
+            raise ValueError(f"gamma must be at least 0 and finite; got {self.gamma!r}")
+
+
+def soft_labels(
+    encoders: Sequence[LinearEncoder], features: Sequence[Tensor]
+) -> Tensor:
+    """softmax(θ h) of each view, (L, C, n)."""
+    z = [
+        _map(encoder.weight(), encoder.b, h)
+        for encoder, h in zip(encoders, features, strict=True)
+    ]
+    return torch.softmax(torch.stack(z), dim=1)
+
+
+def label_loss(q: Tensor, log_p: Tensor, gamma: float) -> Tensor:
+    """Σ_l CE(p_l, mean over views of q) − γ Σ_l H(mean over samples of q_l).
+
+    ``q`` are the soft labels of each view and ``log_p`` what the classifiers say,
+    both (L, C, n).
+    """
+    n = q.shape[2]
+    cross_entropy = -(q.mean(dim=0) * log_p.sum(dim=0)).sum() / n
+    mean = q.mean(dim=2)
+    # A cluster may have died out to exact zero, where the logarithm has no slope.
+    log_mean = mean.clamp(min=torch.finfo(mean.dtype).tiny).log()
+    return cross_entropy + gamma * (mean * log_mean).sum()
+
+
+class Heads:
+    """One linear classifier per view, trained by Adam on gradients written out.
+
+    The cross-entropy of softmax(W h + b) with labels y has the gradient
+    mean((softmax(W h + b) − y) hᵀ): two products per view and step, which is nearly all
+    that a fit costs. All parameters lie in one vector, so that Adam is few operations.
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        n_clusters: int,
+        learning_rate: float,
+        device: torch.device,
+    ) -> None:
+        self.widths = widths
+        self.n_clusters = n_clusters
+        self.learning_rate = learning_rate
+        size = sum(n_clusters * (width + 1) for width in widths)
+        self.vector = torch.zeros(size, device=device)
+        self.gradient = torch.zeros_like(self.vector)
+        self.first = torch.zeros_like(self.vector)  # Adam's moments
+        self.second = torch.zeros_like(self.vector)
+        self.steps = 0
+
+    def restart(self, generator: torch.Generator) -> None:
+        """New random classifiers; Adam forgets what it has seen."""
+        C = self.n_clusters
+        parts = [uniform_fan_in((C * (w + 1),), w, generator) for w in self.widths]
+        self.vector.copy_(torch.cat(parts))
+        self.first.zero_()
+        self.second.zero_()
+        self.steps = 0
+
+    def logits(self, features: Sequence[Tensor]) -> Tensor:
+        """W h + b of each view, (L, C, n)."""
+        maps = self.split(self.vector)
+        return torch.stack(
+            [_map(W, b, h) for (W, b), h in zip(maps, features, strict=True)]
+        )
+
+    def train(self, features: Sequence[Tensor], labels: Tensor, steps: int) -> None:
+        """Some steps towards ``labels``, (C, n)."""
+        maps, gradients = self.split(self.vector), self.split(self.gradient)
+        for _ in range(steps):
+            for (W, b), (dW, db), h in zip(maps, gradients, features, strict=True):
+                error = torch.softmax(_map(W, b, h), dim=0).sub_(labels)
+                torch.mm(error, h, out=dW)
+                torch.sum(error, dim=1, out=db)
+            self.gradient.div_(labels.shape[1])
+            self.adam()
+
+    def adam(self) -> None:
+        """One step of Adam along ``gradient``."""
+        self.steps += 1
+        self.first.lerp_(self.gradient, 1 - _BETA1)
+        self.second.mul_(_BETA2)
+        self.second.addcmul_(self.gradient, self.gradient, value=1 - _BETA2)
+        size = (self.second / (1 - _BETA2**self.steps)).sqrt_().add_(_EPSILON)
+        rate = self.learning_rate / (1 - _BETA1**self.steps)
+        self.vector.addcdiv_(self.first, size, value=-rate)
+
+    def split(self, vector: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """W (C, d) and b (C,) of each view, as they lie in the vector."""
+        C = self.n_clusters
+        parts = torch.split(vector, [C * (width + 1) for width in self.widths])
+        return [(part[:-C].view(C, -1), part[-C:]) for part in parts]
+
+
+def _map(W: Tensor, b: Tensor, h: Tensor) -> Tensor:
+    """W h + b of each row h, as columns: (C, n)."""
+    return torch.addmm(b[:, None], W, h.T)
+
+
+def _draw(
+    features: list[Tensor], batch_size: int, generator: torch.Generator
+) -> list[Tensor]:
+    """Some samples at random, or all as they lie: their order has no effect."""
+    n = len(features[0])
+    if batch_size >= n:
+        return features
+    rows = torch.randperm(n, generator=generator)[:batch_size].to(features[0].device)
+    return [h[rows] for h in features]

@@ -1,0 +1,205 @@
+"""Every method on the same views, several seeds each: a table that survives anything.
+
+Each run is a process of its own (``one_run.py``) and leaves one file in the output
+directory, named after everything that decides its result. A run that is there is not
+repeated, so a comparison that was killed, or is asked for once more with another
+method, takes up where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sagl._version import __version__
+from sagl.baselines.registry import Method
+from sagl.experiments.one_run import Task
+from sagl.features.split import Source
+from sagl.run import make_writable
+from sagl.storage import write_json
+
+Result = dict[str, Any]
+RUNS = "runs"
+_POLL_SECONDS = 0.2
+
+
+class Comparison:
+    """A set of runs in one directory.
+
+    Parameters
+    ----------
+    source : Source
+    methods : sequence of Method
+    out : Path
+        Where results are kept.
+    n_clusters : int, optional
+        By default the number of distinct true labels.
+    seeds : int, default=5
+        Runs per method, with seeds 0, 1, and so on.
+    looks : int, default=8
+        Moments at which the quality so far is measured, outside the timed part.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        methods: Sequence[Method],
+        out: Path,
+        *,
+        n_clusters: int | None = None,
+        seeds: int = 5,
+        looks: int = 8,
+        device: str = "auto",
+    ) -> None:
+        self.source = source
+        self.methods = list(methods)
+        self.out = out
+        self.device = device
+        if seeds < 1:
+            raise ValueError(f"seeds must be at least 1; got {seeds}")
+        train, train_labels = source.train.read()
+        scored, truth = source.scored.read()
+        if truth is None:
+            raise ValueError(
+                f"{source.name}: there are no labels to score with; a comparison needs "
+                "the true labels of the samples that it scores"
+            )
+        self.n_clusters = n_clusters or len(np.unique(truth))
+        self.n_train, self.n_scored = len(train), len(scored)
+        self._data = [train.fingerprint(), scored.fingerprint()]
+        self.skipped = {
+            method.name: reason
+            for method in self.methods
+            if (reason := _unmet(method, train_labels is not None))
+        }
+        self.tasks = [
+            Task(method, source, self.n_clusters, seed, looks, device)
+            for method in self.methods
+            for seed in range(seeds if method.seeded else 1)
+            if method.name not in self.skipped
+        ]
+
+    def run(
+        self,
+        *,
+        jobs: int = 1,
+        minutes: float | None = None,
+        progress: Callable[[Task, Result], None] = lambda task, result: None,
+    ) -> None:
+        """Do every run that is not there yet; stop starting them after ``minutes``."""
+        make_writable(self.out / RUNS)
+        deadline = None if minutes is None else time.monotonic() + 60 * minutes
+        threads = max(1, (os.cpu_count() or 1) // jobs)
+
+        def work(task: Task) -> None:
+            progress(task, self._run(task, threads, deadline))
+
+        with ThreadPoolExecutor(jobs) as pool:
+            try:
+                list(pool.map(work, self._in_turn()))
+            except KeyboardInterrupt:
+                self._stop = True
+                raise
+
+    def result(self, task: Task) -> Result | None:
+        """What a run came to, or None if it has not been done."""
+        try:
+            found: Result = json.loads(self._file(task).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found
+
+    def _in_turn(self) -> list[Task]:
+        """First one seed of every method: a table cut short still has all rows."""
+        return sorted(self.tasks, key=lambda task: task.seed)
+
+    _stop = False
+
+    def _run(self, task: Task, threads: int, deadline: float | None) -> Result:
+        done = self.result(task)
+        if done is not None and "error" not in done:
+            return done
+        if self._stop or (deadline is not None and time.monotonic() >= deadline):
+            return {"error": "not run: the time was up"}
+        file = self._file(task)
+        file.unlink(missing_ok=True)
+        order = file.with_suffix(".task")
+        write_json(order, task.as_dict())
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": str(threads),
+            "MKL_NUM_THREADS": str(threads),
+        }
+        command = [sys.executable, "-m", "sagl.experiments.one_run"]
+        with file.with_suffix(".log").open("wb") as log:
+            process = subprocess.Popen(
+                [*command, str(order), str(file)],
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+            stopped = self._wait(process, deadline)
+        order.unlink(missing_ok=True)
+        result = self.result(task)
+        if result is None:
+            result = {
+                "error": stopped or _last_words(file.with_suffix(".log"), process)
+            }
+            if not stopped:
+                write_json(file, result)
+        if "error" not in result:
+            file.with_suffix(".log").unlink(missing_ok=True)
+        return result
+
+    def _wait(self, process: subprocess.Popen[bytes], deadline: float | None) -> str:
+        while process.poll() is None:
+            late = deadline is not None and time.monotonic() >= deadline
+            if late or self._stop:
+                process.kill()
+                process.wait()
+                return "stopped: the time was up" if late else "stopped"
+            time.sleep(_POLL_SECONDS)
+        return ""
+
+    def _file(self, task: Task) -> Path:
+        method = task.method
+        decides = {
+            "sagl": __version__,
+            "path": method.path,
+            "params": method.params,
+            "seed": task.seed,
+            "n_clusters": task.n_clusters,
+            "looks": task.looks,
+            "data": self._data,
+        }
+        text = json.dumps(decides, sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in method.name)
+        return self.out / RUNS / f"{name}-{task.seed}-{digest}.json"
+
+
+def _unmet(method: Method, labelled: bool) -> str | None:
+    if method.supervised and not labelled:
+        return "not run: needs the labels of the training samples"
+    if "class names" in method.needs and "class_names" not in method.params:
+        return "not run: needs class names and a text encoder"
+    return None
+
+
+def _last_words(log: Path, process: subprocess.Popen[bytes]) -> str:
+    """Why a process ended without a result."""
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    if process.returncode < 0:
+        return f"killed by signal {-process.returncode}; out of memory? {said}".strip()
+    return f"ended with code {process.returncode}: {said}"

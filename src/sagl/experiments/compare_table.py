@@ -1,0 +1,231 @@
+"""The table of a comparison: rows from runs, and the forms in which it is shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sagl.experiments.compare import Comparison, Result
+from sagl.experiments.published import Published, published_figures
+
+MEASURES = ("acc", "nmi", "ari", "ami")
+_KMEANS, _TURTLE = "kmeans", "turtle"
+_HEAD_START = 0.10  # "k-means plus ten points"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method: its scores over the seeds, its costs, or why there are none."""
+
+    name: str
+    title: str
+    supervised: bool
+    runs: int
+    mean: dict[str, float] = field(default_factory=dict)
+    sd: dict[str, float] = field(default_factory=dict)
+    worst_acc: float | None = None
+    clusters: float | None = None
+    seconds: float | None = None  # median
+    peak_mib: float | None = None  # largest
+    to_kmeans_plus_10: float | None = None  # median seconds; None: not reached
+    to_turtle: float | None = None
+    published_acc: float | None = None
+    note: str = ""
+
+
+def rows_of(comparison: Comparison) -> list[Row]:
+    """All rows, in the order of the methods; supervised ones last."""
+    results: dict[str, list[Result]] = {}
+    errors: dict[str, str] = dict(comparison.skipped)
+    for task in comparison.tasks:
+        result = comparison.result(task)
+        if result is None:
+            errors.setdefault(task.method.name, "not run yet")
+        elif "error" in result:
+            errors[task.method.name] = f"seed {task.seed}: {result['error']}"
+        else:
+            results.setdefault(task.method.name, []).append(result)
+    marks = {
+        "to_kmeans_plus_10": _mark(results.get(_KMEANS), _HEAD_START),
+        "to_turtle": _mark(results.get(_TURTLE), 0.0),
+    }
+    figures = published_figures(comparison.source.name)
+    rows = [
+        _row(
+            method.name,
+            method.title or method.name,
+            method.supervised,
+            results.get(method.name, []),
+            marks,
+            figures.get(method.name),
+            errors.get(method.name, ""),
+        )
+        for method in comparison.methods
+    ]
+    rows += [
+        Row(
+            name=name,
+            title=figure.title,
+            supervised=False,
+            runs=0,
+            published_acc=figure.acc,
+            note="published, not run",
+        )
+        for name, figure in figures.items()
+        if figure.only_published
+    ]
+    return sorted(rows, key=lambda row: row.supervised)
+
+
+def _row(
+    name: str,
+    title: str,
+    supervised: bool,
+    results: list[Result],
+    marks: dict[str, float | None],
+    figure: Published | None,
+    error: str,
+) -> Row:
+    published = None if figure is None else figure.acc
+    if not results:
+        return Row(name, title, supervised, 0, published_acc=published, note=error)
+    values = {
+        m: np.array([result["scores"][m] for result in results]) for m in MEASURES
+    }
+    return Row(
+        name=name,
+        title=title,
+        supervised=supervised,
+        runs=len(results),
+        mean={m: float(v.mean()) for m, v in values.items()},
+        sd={m: float(v.std(ddof=1)) if len(v) > 1 else 0.0 for m, v in values.items()},
+        worst_acc=float(values["acc"].min()),
+        clusters=float(np.mean([r["scores"]["n_clusters"] for r in results])),
+        seconds=float(np.median([r["seconds"] for r in results])),
+        peak_mib=max(r["peak_mib"] for r in results),
+        published_acc=published,
+        note=error,
+        **{key: _time_to(results, mark) for key, mark in marks.items()},
+    )
+
+
+def _mark(results: list[Result] | None, more: float) -> float | None:
+    if not results:
+        return None
+    return float(np.mean([result["scores"]["acc"] for result in results])) + more
+
+
+def _time_to(results: list[Result], mark: float | None) -> float | None:
+    """Median seconds until ACC reaches the mark; None where most seeds never do."""
+    if mark is None:
+        return None
+    times = [
+        next((at for at, acc in result["curve"] if acc >= mark - 1e-9), math.inf)
+        for result in results
+    ]
+    middle = float(np.median(times))
+    return middle if math.isfinite(middle) else None
+
+
+COLUMNS = (
+    "method",
+    "ACC",
+    "NMI",
+    "ARI",
+    "AMI",
+    "clusters",
+    "seconds",
+    "peak MiB",
+    "s to k-means + 10",
+    "s to TURTLE",
+    "published ACC",
+    "",
+)
+
+
+def cells(rows: Sequence[Row], bold: tuple[str, str] = ("**", "**")) -> list[list[str]]:
+    """The rows as text, the best unsupervised mean of each measure in bold."""
+    best = {
+        m: max((r.mean[m] for r in rows if r.mean and not r.supervised), default=None)
+        for m in MEASURES
+    }
+
+    def score(row: Row, m: str) -> str:
+        if not row.mean:
+            return ""
+        text = f"{row.mean[m]:.3f}"
+        if row.runs > 1:
+            text += f" ± {row.sd[m]:.3f}"
+        leads = not row.supervised and row.mean[m] == best[m]
+        return f"{bold[0]}{text}{bold[1]}" if leads else text
+
+    return [
+        [
+            f"{row.title} (with labels)" if row.supervised else row.title,
+            *(score(row, m) for m in MEASURES),
+            "" if row.clusters is None else f"{row.clusters:.4g}",
+            _seconds(row.seconds),
+            "" if row.peak_mib is None else f"{row.peak_mib:,.0f}",
+            _seconds(row.to_kmeans_plus_10, reached=bool(row.mean)),
+            _seconds(row.to_turtle, reached=bool(row.mean)),
+            "" if row.published_acc is None else f"{row.published_acc:.3f}",
+            row.note,
+        ]
+        for row in rows
+    ]
+
+
+def _seconds(value: float | None, *, reached: bool = False) -> str:
+    if value is None:
+        return "—" if reached else ""
+    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    lines = [COLUMNS, ["---"] * len(COLUMNS), *cells(rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    out = io.StringIO()
+    names = [f"{m}_{kind}" for m in MEASURES for kind in ("mean", "sd")]
+    others = [
+        *("name", "title", "supervised", "runs", "worst_acc", "clusters", "seconds"),
+        *("peak_mib", "to_kmeans_plus_10", "to_turtle", "published_acc", "note"),
+    ]
+    writer = csv.DictWriter(
+        out, [*others[:4], *names, *others[4:]], lineterminator="\n"
+    )
+    writer.writeheader()
+    for row in rows:
+        flat: dict[str, Any] = {name: getattr(row, name) for name in others}
+        for m in MEASURES:
+            flat[f"{m}_mean"], flat[f"{m}_sd"] = row.mean.get(m), row.sd.get(m)
+        writer.writerow(flat)
+    return out.getvalue()
+
+
+def as_json(comparison: Comparison, rows: Sequence[Row]) -> dict[str, Any]:
+    runs = [
+        {
+            "method": task.method.name,
+            "seed": task.seed,
+            **(comparison.result(task) or {"error": "not run yet"}),
+        }
+        for task in comparison.tasks
+    ]
+    return {
+        "data": comparison.source.name,
+        "n_train": comparison.n_train,
+        "n_scored": comparison.n_scored,
+        "n_clusters": comparison.n_clusters,
+        "protocol": "inductive" if comparison.source.test else "fitted samples",
+        "rows": [asdict(row) for row in rows],
+        "runs": runs,
+    }

@@ -1,0 +1,135 @@
+"""One method and one seed: ``python -m sagl.experiments.one_run TASK RESULT``.
+
+A process of its own, because its peak memory can then be measured, because several can
+run at once, and because a crash costs one row and not the table. It reads a task (JSON)
+and writes a result (JSON, atomically); labels of the training part are read for
+supervised methods alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import sys
+import time
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sagl.baselines.base import Baseline, Watch
+from sagl.baselines.registry import Method
+from sagl.estimator import SAGL
+from sagl.evaluation.metrics import clustering_accuracy, clustering_scores
+from sagl.features.split import Source
+from sagl.storage import write_json
+from sagl.training.callbacks import Callback
+from sagl.training.trainer import Trainer
+from sagl.views import Views
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one process is to do."""
+
+    method: Method
+    source: Source
+    n_clusters: int
+    seed: int
+    looks: int  # at how many moments of the training the test samples are labelled
+    device: str = "auto"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "source": self.source.as_dict()}
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Task:
+        method = dict(value["method"])
+        method["needs"] = tuple(method["needs"])
+        return cls(
+            **{
+                **value,
+                "method": Method(**method),
+                "source": Source.from_dict(value["source"]),
+            }
+        )
+
+
+def run_task(task: Task) -> dict[str, Any]:
+    """Fit, predict, score; what it found, how long it took, how much memory."""
+    train, train_labels = task.source.train.read()
+    scored, truth = task.source.scored.read()
+    if truth is None:
+        raise ValueError(f"{task.source.name}: there are no labels to score with")
+    model = task.method.load()(
+        task.n_clusters, random_state=task.seed, **task.method.params
+    )
+    watch = Watch(scored, task.looks)
+    labels = train_labels if task.method.supervised else None
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if isinstance(model, Baseline):
+            model.fit(train, labels, watch=watch)
+        elif isinstance(model, SAGL):
+            model.set_params(callbacks=[_Look(watch, model, train)]).fit(train)
+        else:  # anything with scikit-learn's methods
+            model.fit(train, labels) if labels is not None else model.fit(train)
+    seconds = time.perf_counter() - start - watch.paused
+    predicted = np.asarray(model.predict(scored))
+    curve = [(at, clustering_accuracy(truth, found)) for at, found in watch.curve]
+    scores = clustering_scores(truth, predicted)
+    return {
+        "scores": scores,
+        "seconds": seconds,
+        "peak_mib": peak_mib(),
+        "curve": [*curve, (seconds, scores["acc"])],
+        "warnings": sorted({" ".join(str(w.message).split()) for w in caught}),
+    }
+
+
+class _Look(Callback):
+    """Lets a watch look at SAGL while it trains."""
+
+    def __init__(self, watch: Watch, model: SAGL, views: Views) -> None:
+        self.watch = watch
+        self.model = model
+        self.views = views
+        watch.begin()
+
+    def on_step(self, trainer: Trainer) -> None:
+        if self.watch.due(trainer.step, trainer.plan.steps):
+            self.watch.look(lambda views: self._predict(trainer, views))
+
+    def _predict(self, trainer: Trainer, views: Views) -> Any:
+        peek = SAGL(**self.model.get_params(deep=False))
+        settings = peek.resolved(len(self.views))
+        return peek.adopt(trainer.network, settings, self.views).predict(views)
+
+
+def peak_mib() -> float:
+    """The most memory this process has held so far, in MiB."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
+        if found:
+            return int(found[1]) / 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def main(task_file: str, result_file: str) -> None:
+    task = Task.from_dict(json.loads(Path(task_file).read_text(encoding="utf-8")))
+    try:
+        result = run_task(task)
+    except Exception as error:  # whatever it is becomes a row of the table
+        reason = " ".join(str(error).split())
+        result = {"error": f"{type(error).__name__}: {reason}"}
+    write_json(Path(result_file), result)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,288 @@
+"""What every method of the comparison promises, whoever wrote it."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from sagl import Views
+from sagl.baselines import CPP, MSRL, SCAN, TEMI, TURTLE, KMeans, LinearProbe, Watch
+from sagl.baselines.base import Baseline
+from sagl.evaluation import clustering_accuracy
+from tests.baselines.toy import Nearest
+from tests.conftest import clustered_views
+
+C = 4
+# Small settings: seconds, not minutes, and still enough for clear clusters.
+METHODS = {
+    "KMeans": lambda **kw: KMeans(C, **kw),
+    "MSRL": lambda **kw: MSRL(C, epochs=60, learning_rate=1e-2, **kw),
+    "TURTLE": lambda **kw: TURTLE(C, steps=60, **kw),
+    "TEMI": lambda **kw: TEMI(
+        C, epochs=60, heads=4, learning_rate=1e-2, momentum=0.9, **kw
+    ),
+    "SCAN": lambda **kw: SCAN(C, epochs=40, neighbours=10, **kw),
+    "CPP": lambda **kw: CPP(C, steps=40, warmup=10, hidden=32, dimension=16, **kw),
+    "LinearProbe": lambda **kw: LinearProbe(C, **kw),
+    "a toy": lambda **kw: Nearest(C, **kw),
+}
+STEPWISE = sorted(METHODS.keys() - {"KMeans", "LinearProbe"})
+SEEDED = sorted(METHODS.keys() - {"LinearProbe"})
+
+
+def fitted(name, views, labels, seed=0, **fit):
+    model = METHODS[name](random_state=seed)
+    return model.fit(views, labels if model.supervised else None, **fit)
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Every method fitted once on the same samples."""
+    views, labels = clustered_views()
+    return {name: fitted(name, views, labels) for name in METHODS}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return clustered_views()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_finds_clear_clusters(name, models, data):
+    _, labels = data
+    assert clustering_accuracy(labels, models[name].labels_) > 0.8
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_labels_are_those_of_predict(name, models, data):
+    views, _ = data
+    model = models[name]
+    assert model.labels_.dtype.kind == "i"
+    assert model.labels_.shape == (len(views),)
+    assert 0 <= model.labels_.min() <= model.labels_.max() < C
+    assert np.array_equal(model.predict(views), model.labels_)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_prediction_does_not_depend_on_company(name, models, data):
+    """Alone, in part, reversed: the same bits."""
+    views, _ = data
+    model = models[name]
+    together = model.decision_function(views)
+    assert together.shape == (len(views), C)
+    backwards = views[np.arange(len(views))[::-1]]
+    assert np.array_equal(model.decision_function(backwards)[::-1], together)
+    for i in (0, 7, len(views) - 1):
+        assert np.array_equal(model.decision_function(views[i : i + 1])[0], together[i])
+    part = np.arange(3, len(views), 7)
+    assert np.array_equal(model.decision_function(views[part]), together[part])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_save_and_load(name, models, data, tmp_path):
+    views, _ = data
+    model = models[name]
+    model.save(tmp_path / "model")
+    again = type(model).load(tmp_path / "model")
+    expected = model.decision_function(views)
+    assert np.array_equal(again.decision_function(views), expected)
+    assert np.array_equal(again.labels_, model.labels_)
+    assert again.get_params() == {**model.get_params(), "random_state": 0}
+    with pytest.raises(ValueError, match="is there already"):
+        model.save(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_the_seed_decides_alone(name, models, data):
+    views, labels = data
+    np.random.seed(1)  # the global state must not matter
+    again = fitted(name, views, labels)
+    assert again.state_.keys() == models[name].state_.keys()
+    for key, tensor in models[name].state_.items():
+        assert tensor.equal(again.state_[key]), key
+    other = fitted(name, views, labels, seed=1)
+    assert any(
+        not tensor.equal(other.state_[key])
+        for key, tensor in models[name].state_.items()
+    )
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_takes_any_number_of_views(name, count):
+    views, labels = clustered_views()
+    arrays = {**dict(views.items()), "third": views["wide"][:, :5]}
+    some = Views(dict(list(arrays.items())[:count]))
+    model = fitted(name, some, labels)
+    assert clustering_accuracy(labels, model.labels_) > 0.5
+
+
+@pytest.mark.parametrize("name", sorted(METHODS.keys() - {"LinearProbe"}))
+def test_labels_given_to_fit_are_ignored(name, models, data):
+    views, _ = data
+    model = METHODS[name](random_state=0).fit(views, np.zeros(len(views)))
+    assert np.array_equal(model.labels_, models[name].labels_)
+
+
+@pytest.mark.parametrize("name", STEPWISE)
+def test_a_watch_looks_and_changes_nothing(name, models, data):
+    views, labels = data
+    watch = Watch(views[:50], looks=4)
+    model = fitted(name, views, labels, watch=watch)
+    assert 1 <= len(watch.curve) <= 3  # the end of the fit needs no look
+    times = [at for at, _ in watch.curve]
+    assert times == sorted(times)
+    assert all(found.shape == (50,) for _, found in watch.curve)
+    assert watch.paused > 0
+    assert np.array_equal(model.labels_, models[name].labels_)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_is_a_scikit_learn_estimator(name):
+    model = METHODS[name](random_state=3)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.random_state == 3
+    assert json.dumps({k: str(v) for k, v in model.get_params().items()})
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_refuses_bad_input(name, models, data):
+    views, labels = data
+    model = models[name]
+    with pytest.raises(ValueError, match=r"fitted on the views wide \(12 columns\)"):
+        model.predict(views["narrow"])
+    bad = {key: array.copy() for key, array in views.items()}
+    bad["wide"][5, 2] = np.nan
+    with pytest.raises(ValueError, match="view 'wide' holds NaN at row 5, column 2"):
+        model.predict(bad)
+    with pytest.raises(ValueError, match="view 'wide' holds NaN"):
+        fitted(name, Views(bad), labels)
+    with pytest.raises(ValueError, match="n_samples=3 is fewer than n_clusters=4"):
+        fitted(name, views[:3], labels[:3])
+    with pytest.raises(ValueError, match="n_clusters must be a whole number"):
+        clone(model).set_params(n_clusters=1).fit(views, labels)
+
+
+def test_an_unfitted_model_says_so(data):
+    with pytest.raises(ValueError, match="not fitted yet"):
+        KMeans(C).predict(data[0])
+
+
+class TestDamage:
+    @pytest.fixture
+    def saved(self, models, tmp_path):
+        models["KMeans"].save(tmp_path)
+        return tmp_path
+
+    def test_another_class(self, saved):
+        with pytest.raises(ValueError, match="holds a KMeans, not a MSRL"):
+            MSRL.load(saved)
+
+    def test_missing(self, tmp_path):
+        with pytest.raises(ValueError, match="holds no model"):
+            KMeans.load(tmp_path / "nowhere")
+
+    def test_altered(self, saved):
+        with (saved / "model.safetensors").open("ab") as file:
+            file.write(b"x")
+        with pytest.raises(ValueError, match="missing or damaged"):
+            KMeans.load(saved)
+
+    def test_not_json(self, saved):
+        (saved / "method.json").write_text("{")
+        with pytest.raises(ValueError, match="damaged: not a model's configuration"):
+            KMeans.load(saved)
+
+    def test_from_the_future(self, saved):
+        config = json.loads((saved / "method.json").read_text())
+        (saved / "method.json").write_text(json.dumps({**config, "format": 99}))
+        with pytest.raises(ValueError, match="format 99"):
+            KMeans.load(saved)
+
+
+def test_a_base_class_is_not_a_method():
+    with pytest.raises(NotImplementedError):
+        Baseline()._fit(None, None)
+    with pytest.raises(NotImplementedError):
+        Baseline()._scores([])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_takes_one_matrix_cut_into_views(name, models, data):
+    views, labels = data
+    matrix = np.hstack([array for _, array in views.items()])
+    model = METHODS[name](random_state=0, view_sizes=views.widths)
+    model.fit(matrix, labels if model.supervised else None)
+    assert np.array_equal(model.labels_, models[name].labels_)
+    assert np.array_equal(model.predict(matrix[:5]), model.labels_[:5])
+
+
+class TestKMeans:
+    def test_is_scikit_learn_s_on_rows_of_length_one(self, data):
+        from sklearn.cluster import KMeans as Theirs
+        from sklearn.preprocessing import normalize
+
+        views, _ = data
+        joined = np.hstack([normalize(array) for _, array in views.items()])
+        theirs = Theirs(C, n_init=10, random_state=0).fit(joined)
+        ours = KMeans(C, random_state=0).fit(views)
+        assert clustering_accuracy(theirs.labels_, ours.labels_) == 1
+        distances = ((joined[:, None] - ours.state_["centres"].numpy()) ** 2).sum(2)
+        assert np.array_equal(distances.argmin(axis=1), ours.labels_)
+
+    def test_on_one_view(self, data):
+        views, _ = data
+        model = KMeans(C, view="narrow", random_state=0).fit(views)
+        assert model.state_["centres"].shape == (C, 6)
+        with pytest.raises(ValueError, match="no view 'x'; there are wide, narrow"):
+            KMeans(C, view="x").fit(views)
+
+
+class TestLinearProbe:
+    def test_is_scikit_learn_s_on_standardised_features(self, data):
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        views, labels = data
+        names = np.array(["ant", "bee", "cat", "dog"])[labels]
+        x = np.hstack([array for _, array in views.items()]).astype(np.float64)
+        theirs = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        theirs.fit(x, names)
+        ours = LinearProbe(C).fit(views, names)
+        assert ours.classes_[ours.labels_].tolist() == theirs.predict(x).tolist()
+        np.testing.assert_allclose(
+            ours.decision_function(views), theirs.decision_function(x), atol=1e-4
+        )
+
+    def test_two_classes(self):
+        views, labels = clustered_views(n_clusters=2)
+        model = LinearProbe(2).fit(views, labels)
+        assert (model.labels_ == labels).mean() == 1
+
+    def test_needs_labels(self, data):
+        with pytest.raises(ValueError, match="needs the true labels"):
+            LinearProbe(C).fit(data[0])
+
+
+class TestMSRL:
+    def test_attention_is_additive_and_dense(self):
+        """log q of a batch, sample by sample."""
+        import torch
+
+        from sagl.baselines.msrl import _View
+
+        view = _View(5, 3, torch.Generator().manual_seed(0)).double()
+        h = torch.randn(7, 5, generator=torch.Generator().manual_seed(1)).double()
+        with torch.no_grad():
+            z = view.encoder(h)
+            expected = torch.empty(7, 3, dtype=torch.float64)
+            for i in range(7):
+                e = torch.stack(
+                    [(view.a @ z[i] + view.c @ z[j]).clamp(min=0) for j in range(7)]
+                )
+                weights = e.exp() / e.exp().sum()
+                expected[i] = torch.log_softmax(weights @ z + z[i], dim=0)
+            torch.testing.assert_close(view(h), expected)
