@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from sagl.experiments.compare_table import Row
     from sagl.features.split import Source
 
+# Columns of the table that stand together in a terminal; 0 is the method.
+_SCORES = (0, 1, 2, 3, 4)
+_COSTS = (0, 5, 6, 7, 8, 9, 10)
+
 
 def compare(
     data: Annotated[
@@ -227,26 +231,30 @@ def _write(comparison: Comparison) -> list[Row]:
 
 
 def _show(comparison: Comparison, rows: Sequence[Row]) -> None:
+    """Scores, then costs, then remarks: each narrow enough for a terminal."""
     from sagl.experiments.compare_table import COLUMNS, cells
 
     protocol = "test samples, each predicted alone"
     if comparison.source.test is None:
         protocol = "the fitted samples"
-    table = Table(
-        title=f"{comparison.source.name}: {comparison.n_clusters} clusters, "
-        f"{comparison.n_train:,} samples fitted; scored on {comparison.n_scored:,}, "
+    console = Console()
+    console.print(
+        f"{comparison.source.name}: {comparison.n_clusters} clusters, "
+        f"{comparison.n_train:,} samples fitted; scored on {comparison.n_scored:,} "
         f"{protocol}"
     )
-    for i, column in enumerate(COLUMNS):
-        table.add_column(column, justify="left" if i in (0, 11) else "right")
-    shown = cells(rows, bold=("[bold]", "[/bold]"))
-    for row, line in zip(rows, shown, strict=True):
-        first_supervised = row.supervised and not any(
-            r.supervised for r in rows[: rows.index(row)]
-        )
-        if first_supervised:
-            table.add_section()
-        table.add_row(*line)
-    console = Console()
-    console.print(table)
+    lines = cells(rows, bold=("[bold]", "[/bold]"))
+    for columns in (_SCORES, _COSTS):
+        table = Table()
+        for i in columns:
+            table.add_column(COLUMNS[i], justify="right" if i else "left")
+        for row, line, before in zip(rows, lines, [None, *rows[:-1]], strict=True):
+            if row.supervised and not (before and before.supervised):
+                table.add_section()
+            if any(line[i] for i in columns[1:]):
+                table.add_row(*(line[i] for i in columns))
+        console.print(table)
+    for row in rows:
+        if row.note:
+            console.print(f"{row.title}: {row.note}", highlight=False, markup=False)
     console.print(f"kept in {comparison.out}: table.md, table.csv, table.json")

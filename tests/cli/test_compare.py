@@ -1,0 +1,112 @@
+"""``sagl compare``: what its options mean, and what it refuses."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from sagl.cli.compare import _methods, _param, _source
+from sagl.cli.main import run
+from tests.experiments.test_compare import write_split
+
+
+def sagl(monkeypatch, capsys, *arguments):
+    """Exit code, stdout and stderr of one command."""
+    monkeypatch.setattr(sys, "argv", ["sagl", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        run()
+    captured = capsys.readouterr()
+    return end.value.code or 0, captured.out, captured.err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("turtle:steps=10", ("turtle", "steps", 10)),
+        ("sagl:graph=dense", ("sagl", "graph", "dense")),
+        ("my.module:Toy:rate=0.5", ("my.module:Toy", "rate", 0.5)),
+        ("sagl:gate=null", ("sagl", "gate", None)),
+        ("sagl:name=a=b", ("sagl", "name", "a=b")),
+    ],
+)
+def test_param(text, expected):
+    assert _param(text) == expected
+
+
+@pytest.mark.parametrize("text", ["turtle", "steps=3", ":steps=3", "turtle:=3"])
+def test_param_of_another_form(text):
+    with pytest.raises(ValueError, match="expected METHOD:NAME=VALUE"):
+        _param(text)
+
+
+def test_methods_with_parameters_and_class_names(tmp_path):
+    (tmp_path / "names.txt").write_text("cat\n\n dog \n")
+    found = {
+        method.name: method.params
+        for method in _methods(
+            "sagl-i,zero-shot,kmeans",
+            ["sagl-i:steps=7", "kmeans:n_init=1"],
+            tmp_path / "names.txt",
+            "clip-directory",
+            None,
+        )
+    }
+    assert found["sagl-i"] == {"graph": "identity", "steps": 7}
+    assert found["kmeans"] == {"n_init": 1}
+    assert found["zero-shot"]["class_names"] == ["cat", "dog"]
+    assert found["zero-shot"]["text_encoder"] == "clip-directory"
+    with pytest.raises(ValueError, match="'turtle' is not among the methods"):
+        _methods("kmeans", ["turtle:steps=1"], None, None, None)
+
+
+def test_source_of_single_files():
+    source = _source(None, None, ["a=x.npy"], None, ["a=y.npy"], None)
+    assert source.train.views == ("a=x.npy",)
+    assert source.scored.views == ("a=y.npy",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([], "nothing to compare on; give --data DIR, or --view and --labels"),
+        (["--data", "x", "--view", "a=b.npy"], "give --data, or --view and --labels"),
+        (["--data", "nowhere"], "nowhere: there is no directory train in it"),
+        (["--data", "SPLIT", "--methods", "kmean"], "no method 'kmean'; there are"),
+        (["--data", "SPLIT", "--seeds", "0"], "seeds must be at least 1; got 0"),
+        (["--data", "SPLIT", "--jobs", "0"], "--jobs must be at least 1; got 0"),
+        (["--data", "SPLIT", "--views", "x"], "there is no view 'x', only narrow"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, monkeypatch, capsys, arguments, line):
+    split = write_split(tmp_path / "split")
+    arguments = [split if a == "SPLIT" else a for a in arguments]
+    out = tmp_path / "out"
+    code, _, err = sagl(monkeypatch, capsys, "compare", *arguments, "--out", out)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert line in err
+    assert not out.exists()
+
+
+def test_prints_and_keeps_the_table(tmp_path, monkeypatch, capsys):
+    split, out = write_split(tmp_path / "split"), tmp_path / "out"
+    np.save(split / "train" / "third.npy", np.zeros((60, 2)))  # not asked for
+    options = ["--views", "wide,narrow", "--methods", "kmeans", "--seeds", "1"]
+    code, shown, err = sagl(
+        monkeypatch, capsys, "compare", "--data", split, *options, "--out", out
+    )
+    assert code == 0
+    assert "k-means" in shown
+    assert "[1/1] k-means, seed 0: ACC 1.000" in err
+    assert "| k-means |" in (out / "table.md").read_text()
+    assert (out / "table.csv").exists()
+    code, shown, _ = sagl(
+        monkeypatch,
+        capsys,
+        *("compare", "--data", split, *options, "--out", out, "--json", "--quiet"),
+    )
+    found = json.loads(shown)
+    assert found["rows"][0]["mean"]["acc"] == 1
+    assert found["n_clusters"] == 3
+    assert json.loads((out / "table.json").read_text())["rows"] == found["rows"]
