@@ -128,7 +128,7 @@ class TestComparison:
         found = []
         comparison.run(minutes=0, progress=lambda task, result: found.append(result))
         assert found == [{"error": "not run: the time was up"}]
-        assert rows_of(comparison)[0].note == "not run yet"
+        assert rows_of(comparison)[0].note == "seed 0: not run yet"
         comparison.run()  # and nothing stands in the way of a second try
         assert rows_of(comparison)[0].runs == 1
 

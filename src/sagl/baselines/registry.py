@@ -65,7 +65,7 @@ METHODS: dict[str, Method] = {
         Method(
             "sagl-w",
             _SAGL,
-            "SAGL_w (paper, no gate)",
+            "SAGL_w (no gate)",
             {"recipe": "paper", "gate": "none"},
         ),
         Method("sagl-paper", _SAGL, "SAGL (paper)", {"recipe": "paper"}),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from sagl.features.split import Source
 
 # Columns of the table that stand together in a terminal; 0 is the method.
-_SCORES = (0, 1, 2, 3, 4)
-_COSTS = (0, 5, 6, 7, 8, 9, 10)
+_TOGETHER = ((0, 1, 2, 3), (0, 4, 5, 10), (0, 6, 7, 8, 9))
 
 
 def compare(
@@ -231,7 +231,7 @@ def _write(comparison: Comparison) -> list[Row]:
 
 
 def _show(comparison: Comparison, rows: Sequence[Row]) -> None:
-    """Scores, then costs, then remarks: each narrow enough for a terminal."""
+    """Scores, costs, remarks: tables narrow enough for a terminal."""
     from sagl.experiments.compare_table import COLUMNS, cells
 
     protocol = "test samples, each predicted alone"
@@ -244,10 +244,11 @@ def _show(comparison: Comparison, rows: Sequence[Row]) -> None:
         f"{protocol}"
     )
     lines = cells(rows, bold=("[bold]", "[/bold]"))
-    for columns in (_SCORES, _COSTS):
-        table = Table()
+    for columns in _TOGETHER:
+        table = Table(box=SIMPLE_HEAD, pad_edge=False)
         for i in columns:
-            table.add_column(COLUMNS[i], justify="right" if i else "left")
+            side: Literal["left", "right"] = "right" if i else "left"
+            table.add_column(COLUMNS[i], justify=side, no_wrap=True)
         for row, line, before in zip(rows, lines, [None, *rows[:-1]], strict=True):
             if row.supervised and not (before and before.supervised):
                 table.add_section()

@@ -46,7 +46,7 @@ def rows_of(comparison: Comparison) -> list[Row]:
     for task in comparison.tasks:
         result = comparison.result(task)
         if result is None:
-            errors.setdefault(task.method.name, "not run yet")
+            errors.setdefault(task.method.name, f"seed {task.seed}: not run yet")
         elif "error" in result:
             errors[task.method.name] = f"seed {task.seed}: {result['error']}"
         else:
@@ -142,9 +142,9 @@ COLUMNS = (
     "clusters",
     "seconds",
     "peak MiB",
-    "s to k-means + 10",
-    "s to TURTLE",
-    "published ACC",
+    "to k-means+10",
+    "to TURTLE",
+    "published",
     "",
 )
 
