@@ -1,4 +1,4 @@
-"""A trained peer on disk: ``config.json`` (written last) and ``model.safetensors``."""
+"""A trained peer on disk: ``method.json`` (written last) and ``model.safetensors``."""
 
 from __future__ import annotations
 
