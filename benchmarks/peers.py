@@ -11,7 +11,6 @@ the training samples too. Each test sample is predicted alone; labels only score
 from __future__ import annotations
 
 import argparse
-import copy
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +25,7 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from data import DEFAULT_VIEWS, Split, load
 from sagl import Views
-from sagl.baselines import TEMI, TURTLE
+from sagl.baselines import TURTLE
 from sagl.evaluation import clustering_scores
 
 MEASURES = ("acc", "nmi", "ari")
@@ -99,62 +98,6 @@ def our_turtle(views: Views, n_clusters: int, steps: int, seed: int) -> Predict:
     return TURTLE(n_clusters, steps=steps, random_state=seed).fit(views).predict
 
 
-def direct_temi(views: Views, n_clusters: int, steps: int, seed: int) -> Predict:
-    torch.manual_seed(seed)
-    scale = Centered(views)
-
-    def joined(given: Views) -> Tensor:
-        return torch.cat([F.normalize(h) for h in scale(given)], dim=1)
-
-    x = joined(views)
-    n = len(x)
-    similarity = F.normalize(x) @ F.normalize(x).T
-    similarity.fill_diagonal_(-1)
-    near = similarity.topk(min(50, n // n_clusters), dim=1).indices
-    students = nn.ModuleList(
-        nn.Linear(x.shape[1], n_clusters, bias=False) for _ in range(50)
-    )
-    teachers = copy.deepcopy(students).requires_grad_(False)
-    shares = [torch.full((n_clusters,), 1 / n_clusters) for _ in students]
-    optimizer = torch.optim.AdamW(students.parameters(), lr=1e-4, weight_decay=1e-4)
-    losses = torch.zeros(50)
-    for _ in range(steps):
-        rows = torch.randperm(n)[:512]
-        others = near[rows, torch.randint(near.shape[1], (len(rows),))]
-        one, other = x[rows], x[others]
-        taught = [
-            ((head(one) / 0.1).softmax(dim=1), (head(other) / 0.1).softmax(dim=1))
-            for head in teachers
-        ]
-        weights = torch.stack([(a * b).sum(dim=1) for a, b in taught]).mean(dim=0)
-        total = []
-        for i, head in enumerate(students):
-            t_one, t_other = taught[i]
-            shares[i] = 0.9 * shares[i] + 0.1 * torch.cat([t_one, t_other]).mean(dim=0)
-            s_one = (head(one) / 0.1).softmax(dim=1)
-            s_other = (head(other) / 0.1).softmax(dim=1)
-            there = ((s_one * t_other) ** 0.6 / shares[i]).sum(dim=1).log()
-            back = ((s_other * t_one) ** 0.6 / shares[i]).sum(dim=1).log()
-            total.append(-(weights * (there + back) / 2).mean())
-        loss = torch.stack(total)
-        optimizer.zero_grad()
-        loss.sum().backward()
-        optimizer.step()
-        losses = 0.9 * losses + 0.1 * loss.detach()
-        with torch.no_grad():
-            pairs = zip(teachers.parameters(), students.parameters(), strict=True)
-            for slow, fast in pairs:
-                slow.lerp_(fast, 1 - 0.996)
-    best = teachers[int(losses.argmin())]
-    return lambda new: best(joined(new)).argmax(dim=1).numpy()
-
-
-def our_temi(views: Views, n_clusters: int, steps: int, seed: int) -> Predict:
-    per_epoch = -(-len(views) // 512)
-    epochs = max(1, steps // per_epoch)
-    return TEMI(n_clusters, epochs=epochs, random_state=seed).fit(views).predict
-
-
 class Peer(NamedTuple):
     direct: Fit
     ours: Fit
@@ -162,7 +105,6 @@ class Peer(NamedTuple):
 
 PEERS = {
     "turtle": Peer(direct_turtle, our_turtle),
-    "temi": Peer(direct_temi, our_temi),
 }
 
 

@@ -132,7 +132,7 @@ def test_compression_of_some_groups_is_right_on_average():
 
 def test_automatic_temperature_follows_the_number_of_clusters():
     c = unit_vectors(10, torch.Generator().manual_seed(0))
-    given = CPP(20, temperature=1 / math.log(2000))._memberships(c)
+    given = CPP(20, temperature=1 / math.log(70 * 20))._memberships(c)
     assert CPP(20)._memberships(c).equal(given)
     assert not CPP(5)._memberships(c).equal(given)
 

@@ -30,6 +30,8 @@ from sagl.nn.encoder import Product, uniform_fan_in
 from sagl.nn.inference import exact_matmul
 from sagl.views import Views
 
+# How much more a cluster weighs in Π than all others, at the automatic temperature.
+_OWN_WEIGHT = 70
 _MOMENTUM = 0.9
 _WEIGHT_DECAY = 1e-4
 _CLUSTER_HEAD_WEIGHT_DECAY = 5e-3
@@ -64,17 +66,18 @@ class CPP(Baseline):
         Columns of Π, drawn at random in each step, that stand for all columns of the
         batch in R_c. The paper takes all, which costs several times as much.
     hidden : int, default=1024
-        Width of the two hidden layers. The paper's is 4096, for which one processor
-        takes half an hour.
+        Width of the two hidden layers. The paper's is 4096, at which a step takes
+        several times as long.
     dimension : int, default=128
         Of the features, and of what the cluster head gives.
     epsilon_squared : float, default=0.1
         The error ε² up to which features are coded.
     temperature : float or "auto", default="auto"
         Of Π: the higher, the larger the groups. The paper chooses it by data set (0.175
-        for 10 clusters, 0.12 for 1,000). ``"auto"`` is 1 / log(100 n_clusters): when
-        clusters are orthogonal to each other, other clusters then weigh a hundredth of
-        one's own.
+        for 10 clusters, 0.12 for 1,000). ``"auto"`` is 1 / log(70 n_clusters): when
+        clusters are orthogonal to each other, all others together then weigh a
+        seventieth of one's own, and ‖Π‖², which counts the groups in Π, comes out at
+        or a little above ``n_clusters``.
     penalty : float, default=0.05
         Weight of ‖Π‖²/2, which keeps groups from shrinking to single samples.
     learning_rate : float, default=1.5e-3
@@ -165,7 +168,7 @@ class CPP(Baseline):
     def _memberships(self, c: Tensor) -> Tensor:
         temperature = self.temperature
         if temperature == "auto":
-            temperature = 1 / math.log(100 * self.n_clusters)
+            temperature = 1 / math.log(_OWN_WEIGHT * self.n_clusters)
         return doubly_stochastic((c @ c.T).abs(), temperature)
 
     def _centres(self, layers: State, x: Tensor, seed: int) -> Tensor:

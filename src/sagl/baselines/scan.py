@@ -1,8 +1,4 @@
-"""SCAN's clustering step: neighbours agree, and all clusters are used.
-
-Van Gansbeke, Vandenhende, Georgoulis, Proesmans and Van Gool, "SCAN: Learning to
-Classify Images without Labels", ECCV 2020.
-"""
+"""SCAN's clustering step: neighbours get the same label, clusters the same size."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from sagl.baselines.base import Baseline
 from sagl.baselines.features import State, measure_scale, resident, standardized
@@ -29,31 +26,33 @@ from sagl.views import Views
 
 
 class SCAN(Baseline):
-    """Linear heads whose assignments of a sample and of its neighbours coincide.
+    """Linear heads that give a sample and its neighbours the same cluster.
 
-    The loss is −mean log ⟨p(x), p(x')⟩ − λ · entropy of the mean assignment; of several
-    heads the one of the smallest loss is kept. This is the clustering step alone:
-    features are frozen, so there are no augmentations and no self-labelling. Views are
-    put side by side, each with rows of length one; any number of them.
+    Van Gansbeke, Vandenhende, Georgoulis, Proesmans and Van Gool, "SCAN: Learning to
+    Classify Images without Labels", ECCV 2020. The loss of a head is
+    −mean log ⟨p(x), p(x')⟩ − λ · entropy of the mean p(x), where x' is one of the
+    nearest neighbours of x. The head with the smallest loss gives the labels.
+
+    This is the clustering step alone. The features are frozen, so that there are no
+    augmented images, nothing but the heads is trained, and the self-labelling that
+    follows in the paper, which needs strong augmentations, is left out.
+
+    Any number of views, side by side.
 
     Parameters
     ----------
     n_clusters : int
     heads : int, default=10
     neighbours : int, default=20
-        At most n / n_clusters, the size of an average cluster.
+        At most; no sample gets more than n / C.
     entropy_weight : float, default=5.0
         λ.
     epochs : int, default=100
     batch_size : int, default=128
-    learning_rate : float, default=1e-3
-        The paper's 1e-4 tunes a whole network; a linear map on rows of length one needs
-        more.
+    learning_rate : float, default=1e-4
+        Of Adam.
     weight_decay : float, default=1e-4
-    temperature : float, default=0.1
-        Rows of length one make small logits; they are divided by it.
     normalize : {"center", "none"}, default="center"
-        Applied before rows are scaled to length one.
     """
 
     def __init__(
@@ -65,9 +64,8 @@ class SCAN(Baseline):
         entropy_weight: float = 5.0,
         epochs: int = 100,
         batch_size: int = 128,
-        learning_rate: float = 1e-3,
+        learning_rate: float = 1e-4,
         weight_decay: float = 1e-4,
-        temperature: float = 0.1,
         normalize: Normalization = "center",
         view_sizes: Sequence[int] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -82,7 +80,6 @@ class SCAN(Baseline):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
-        self.temperature = temperature
         self.normalize = normalize
         self.view_sizes = view_sizes
         self.random_state = random_state
@@ -90,47 +87,69 @@ class SCAN(Baseline):
         self.verbose = verbose
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
+        self._check()
         n, C, H = len(views), self.n_clusters, self.heads
         scale = measure_scale(views, self.normalize)
-        x = side_by_side(standardized(resident(views, self.device_), scale))
-        width = x.shape[1]
-        near = nearest_neighbours(x, usable_neighbours(self.neighbours, n, C))
-        W = uniform_fan_in((H * C, width), width, generator).to(self.device_)
-        W.requires_grad_()
+        features = standardized(resident(views, self.device_), scale)
+        x = torch.cat(features, dim=1)
+        count = usable_neighbours(self.neighbours, n, C)
+        found = nearest_neighbours(side_by_side(features), count)
+        pairs = neighbour_pairs(found, self.batch_size, self.seed_, generator)
+
+        # All heads as one linear map.
+        weight = uniform_fan_in((H * C, x.shape[1]), x.shape[1], generator)
+        bias = uniform_fan_in((H * C,), x.shape[1], generator)
+        weight = weight.to(self.device_).requires_grad_()
+        bias = bias.to(self.device_).requires_grad_()
         optimizer = torch.optim.Adam(
-            [W], lr=self.learning_rate, weight_decay=self.weight_decay
+            [weight, bias],
+            lr=self.learning_rate,
+            weight_decay=self.weight_decay,
+            fused=self.device_.type != "mps",
         )
-        per_epoch = batches_per_epoch(n, min(self.batch_size, n))
-        recent: deque[Tensor] = deque(maxlen=per_epoch)
-        pairs = neighbour_pairs(near, self.batch_size, self.seed_, generator)
+        epoch = batches_per_epoch(n, min(self.batch_size, n))
+        losses: deque[Tensor] = deque(maxlen=epoch)  # of the heads, in the last epoch
 
         def state() -> State:
-            best = int(torch.stack(tuple(recent)).mean(dim=0).argmin())
-            kept = W.detach().view(H, C, width)[best]
-            return scale | {"W": kept.cpu().clone()}
+            best = int(torch.stack(list(losses)).mean(dim=0).argmin())
+            of = slice(best * C, (best + 1) * C)
+            # Copies: the optimiser goes on changing the heads in place.
+            learned = {"weight": weight[of].clone(), "bias": bias[of].clone()}
+            return scale | {name: t.detach().cpu() for name, t in learned.items()}
 
-        for _ in self._steps(self.epochs * per_epoch, state):
-            rows, others = next(pairs)
-            z = (x[torch.cat([rows, others])] @ W.T) / self.temperature
-            z = z.view(2, len(rows), H, C).permute(0, 2, 1, 3)
-            losses = neighbour_loss(z.log_softmax(dim=3), self.entropy_weight)
-            recent.append(losses.detach())
+        for _ in self._steps(self.epochs * epoch, state):
+            batch = x[torch.cat(next(pairs))]  # samples, then neighbours
+            logits = linear(batch, weight, bias).view(-1, H, C)
+            loss = head_losses(logits, self.entropy_weight)
+            losses.append(loss.detach())
             optimizer.zero_grad()
-            losses.sum().backward()  # type: ignore[no-untyped-call]
+            loss.sum().backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         return state()
 
     def _scores(self, features: list[Tensor]) -> Tensor:
-        x = side_by_side(standardized(features, self.state_))
-        return exact_matmul(x, self.state_["W"].double().T)
+        state = {name: t.double() for name, t in self.state_.items()}
+        x = torch.cat(standardized(features, state), dim=1)
+        return exact_matmul(x, state["weight"].T) + state["bias"]
+
+    def _check(self) -> None:
+        for name in ("heads", "neighbours", "epochs", "batch_size"):
+            value = getattr(self, name)
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1; got {value!r}")
+        if self.entropy_weight < 0:
+            raise ValueError(
+                f"entropy_weight must be at least 0; got {self.entropy_weight!r}"
+            )
 
 
-def neighbour_loss(log_p: Tensor, entropy_weight: float) -> Tensor:
-    """−mean log ⟨p(x), p(x')⟩ − λ H(mean p(x)) of each head, (H,).
-
-    ``log_p`` is (2, H, n, C): the samples of all pairs, and their neighbours.
-    """
-    agree = (log_p[0] + log_p[1]).logsumexp(dim=2).mean(dim=1)
-    mean = log_p[0].exp().mean(dim=1)
-    log_mean = mean.clamp(min=torch.finfo(mean.dtype).tiny).log()
-    return -agree + entropy_weight * (mean * log_mean).sum(dim=1)
+def head_losses(logits: Tensor, entropy_weight: float) -> Tensor:
+    """The loss of each head, (H,), from logits (2B, H, C): B samples, B neighbours."""
+    log_p = torch.log_softmax(logits, dim=2)
+    log_x, log_neighbour = log_p.chunk(2)
+    consistency = -(log_x + log_neighbour).logsumexp(dim=2).mean(dim=0)
+    mean_p = log_x.exp().mean(dim=0)  # (H, C)
+    # An empty cluster's share can round to 0, where the logarithm has no gradient.
+    log_mean = mean_p.clamp(min=torch.finfo(mean_p.dtype).tiny).log()
+    entropy = -(mean_p * log_mean).sum(dim=1)
+    return consistency - entropy_weight * entropy

@@ -1,0 +1,206 @@
+"""SCAN's clustering step: its loss against loops, and what it finds."""
+
+import itertools
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sagl.baselines.scan as module
+from sagl import Views
+from sagl.baselines.base import Watch
+from sagl.baselines.scan import SCAN, head_losses
+from sagl.evaluation import clustering_accuracy
+from tests.conftest import clustered_views
+
+checked = settings(max_examples=25, deadline=None, derandomize=True, database=None)
+F64 = torch.float64
+SMALL = {"heads": 4, "epochs": 60, "learning_rate": 1e-3}
+FAST = SMALL | {"epochs": 4, "batch_size": 60}
+
+
+def normal(*shape: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=generator, dtype=F64)
+
+
+def slow_losses(logits, entropy_weight):
+    rows, H, C = logits.shape
+    B = rows // 2
+    losses = []
+    for h in range(H):
+        p = [torch.softmax(logits[i, h], dim=0) for i in range(rows)]
+        loss = -sum((p[i] @ p[i + B]).log() for i in range(B)) / B
+        for c in range(C):
+            mean = sum(p[i][c] for i in range(B)) / B  # of samples, not of neighbours
+            loss = loss + entropy_weight * mean * mean.log()
+        losses.append(loss)
+    return torch.stack(losses)
+
+
+@checked
+@given(
+    B=st.integers(1, 4),
+    H=st.integers(1, 3),
+    C=st.integers(2, 5),
+    weight=st.floats(0, 10),
+    seed=st.integers(0, 999),
+)
+def test_loss_and_gradient_are_those_of_the_loops(B, H, C, weight, seed):
+    fast_logits = (normal(2 * B, H, C, seed=seed) * 2).requires_grad_()
+    slow_logits = fast_logits.detach().clone().requires_grad_()
+    fast = head_losses(fast_logits, weight)
+    slow = slow_losses(slow_logits, weight)
+    torch.testing.assert_close(fast, slow)
+    fast.sum().backward()
+    slow.sum().backward()
+    torch.testing.assert_close(fast_logits.grad, slow_logits.grad)
+
+
+def test_extreme_logits_and_empty_clusters_stay_finite():
+    logits = (normal(6, 2, 4) * 1e4).requires_grad_()
+    loss = head_losses(logits, 5.0)
+    loss.sum().backward()
+    assert loss.isfinite().all()
+    assert logits.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_are_found(seed):
+    views, labels = clustered_views(seed=seed)
+    model = SCAN(4, random_state=seed, **SMALL).fit(views)
+    assert clustering_accuracy(labels, model.labels_) > 0.95
+
+
+def test_an_untrained_model_does_not_know_the_clusters(views, labels):
+    """So the test above shows learning and not an easy problem."""
+    model = SCAN(4, heads=1, epochs=1, learning_rate=0.0, random_state=0).fit(views)
+    assert clustering_accuracy(labels, model.labels_) < 0.9
+
+
+def test_without_the_entropy_clusters_merge(views):
+    """The term that keeps them apart is at work, and its weight is heeded."""
+    used = [
+        len(set(SCAN(4, random_state=0, entropy_weight=w, **SMALL).fit(views).labels_))
+        for w in (0.0, 5.0)
+    ]
+    assert used[0] < used[1] == 4
+
+
+def test_labels_are_ignored(views, labels):
+    plain = SCAN(4, random_state=0, **FAST).fit(views)
+    given = SCAN(4, random_state=0, **FAST).fit(views, labels)
+    np.testing.assert_array_equal(plain.labels_, given.labels_)
+
+
+def scores(views, seed=0):
+    return SCAN(4, random_state=seed, **FAST).fit(views).decision_function(views)
+
+
+def test_equal_seeds_give_equal_bits_and_others_do_not(views):
+    first = scores(views)
+    state = torch.get_rng_state(), np.random.get_state()[1].copy()
+    np.testing.assert_array_equal(scores(views), first)
+    assert torch.equal(torch.get_rng_state(), state[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], state[1])
+    assert not np.array_equal(scores(views, seed=1), first)
+
+
+def test_a_prediction_does_not_depend_on_company(views):
+    model = SCAN(4, random_state=0, **FAST).fit(views)
+    together = model.decision_function(views)
+    reverse = np.arange(len(views))[::-1]
+    np.testing.assert_array_equal(
+        model.decision_function(views[reverse]), together[reverse]
+    )
+    for i in (0, 7, 239):
+        alone = model.decision_function(views[i : i + 1])
+        np.testing.assert_array_equal(alone, together[i : i + 1])
+
+
+def test_a_saved_model_predicts_the_same(views, tmp_path):
+    model = SCAN(4, random_state=0, **FAST).fit(views)
+    model.save(tmp_path / "model")
+    loaded = SCAN.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.labels_, model.labels_)
+    np.testing.assert_array_equal(
+        loaded.decision_function(views), model.decision_function(views)
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_any_number_of_views(count):
+    both, labels = clustered_views()
+    every = {**dict(both.items()), "third": both["wide"][:, ::-1].copy()}
+    given = Views(dict(itertools.islice(every.items(), count)))
+    model = SCAN(4, random_state=0, **SMALL).fit(given)
+    assert model.state_["weight"].shape == (4, sum(given.widths))
+    assert clustering_accuracy(labels, model.labels_) > 0.95
+
+
+def test_the_head_of_smallest_recent_loss_labels(views, monkeypatch):
+    """The third head seems best in the last epoch, the first one before it.
+
+    Only the third is trained, so that it is the one that differs from a start.
+    """
+    calls = itertools.count()
+
+    def made_up(logits, entropy_weight):
+        last = next(calls) >= 3 * 4  # the last of four epochs of four batches
+        offsets = [1.0, 2.0, 0.0, 3.0] if last else [-9.0, 2.0, 3.0, 3.0]
+        trained = torch.tensor([0.0, 0.0, 1e-3, 0.0])
+        return trained * logits.square().mean(dim=(0, 2)) + torch.tensor(offsets)
+
+    monkeypatch.setattr(module, "head_losses", made_up)
+    kept = {"weight_decay": 0.0, **FAST}
+    moved, still = (
+        SCAN(4, random_state=0, **(kept | {"learning_rate": rate})).fit(views).state_
+        for rate in (1e-3, 0.0)
+    )
+    assert next(calls) >= 32
+    assert not torch.equal(moved["weight"], still["weight"])
+
+
+def test_a_watch_gets_looks(views):
+    watch = Watch(views, looks=4)
+    model = SCAN(4, random_state=0, **FAST).fit(views, watch=watch)
+    assert len(watch.curve) == 3
+    assert all(labels.shape == (len(views),) for _, labels in watch.curve)
+    unwatched = SCAN(4, random_state=0, **FAST).fit(views)
+    np.testing.assert_array_equal(model.labels_, unwatched.labels_)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"heads": 0}, "heads must be at least 1; got 0"),
+        ({"neighbours": 0}, "neighbours must be at least 1; got 0"),
+        ({"epochs": 0}, "epochs must be at least 1; got 0"),
+        ({"batch_size": -3}, "batch_size must be at least 1; got -3"),
+        ({"entropy_weight": -1.0}, "entropy_weight must be at least 0; got -1.0"),
+        ({"normalize": "l2"}, "normalize must be one of"),
+    ],
+)
+def test_bad_parameters_are_refused(views, bad, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        SCAN(4, **bad).fit(views)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_real_digits():
+    """Six hand-made views of handwritten digits; k-means reaches about 0.8."""
+    directory = os.environ.get("SAGL_DATA")
+    if directory is None or not (Path(directory) / "handwritten").is_dir():
+        pytest.skip("SAGL_DATA does not name a directory with the set handwritten")
+    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+    from data import load
+
+    split = load(Path(directory), "handwritten")
+    model = SCAN(10, random_state=0).fit(split.train)
+    assert clustering_accuracy(split.test_labels, model.predict(split.test)) > 0.9
