@@ -58,9 +58,10 @@ def clustered(n: int, C: int, seed: int = 0) -> list[np.ndarray]:
 def _train(n: int, C: int) -> dict[str, Phase]:
     views = clustered(max(n, 6 * C), C)
     steps = 600 if C < 200 else 300
-    model = SAGL(C, random_state=0, steps=steps, batch_size=min(6 * C, 2500))
-    late = model.fit(views)
-    early = SAGL(C, random_state=0, steps=1, learning_rate=1e-12).fit(views)
+    # The network as its training leaves it: no refinement, features only centred.
+    bare = {"random_state": 0, "normalize": "center", "refine": False}
+    late = SAGL(C, steps=steps, batch_size=min(6 * C, 2500), **bare).fit(views)
+    early = SAGL(C, steps=1, learning_rate=1e-12, **bare).fit(views)
     return {
         "early": _phase(early, views, n),
         "late": _phase(late, views, n),

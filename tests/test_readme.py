@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.conftest import clustered_views
 
@@ -27,6 +28,29 @@ def test_python_examples(tmp_path, monkeypatch, capsys):
     assert float(capsys.readouterr().out.split()[-1]) > 0.5
 
 
+LOOKS = """
+import numpy as np
+
+def colours(pictures):
+    return np.stack([np.asarray(p.resize((2, 2))).ravel() / 255 for p in pictures])
+
+def shapes(pictures):
+    grey = [p.convert("L").resize((6, 6)) for p in pictures]
+    return np.stack([np.asarray(p).ravel() for p in grey])
+"""
+
+
+def write_photos(directory):
+    """A folder of small pictures, and a module with two ways to look at them."""
+    (directory / "looks.py").write_text(LOOKS)
+    (directory / "photos").mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(60):
+        pixels = rng.integers(0, 60, size=(8, 8, 3)) + 19 * (i % 10)
+        picture = Image.fromarray(pixels.astype(np.uint8))
+        picture.save(directory / "photos" / f"{i}.png")
+
+
 def test_command_line_examples(tmp_path):
     views, labels = clustered_views(n_clusters=10, n_samples=400)
     renamed = {"dino": views["wide"], "clip": views["narrow"]}
@@ -39,9 +63,13 @@ def test_command_line_examples(tmp_path):
         np.save(tmp_path / "pets" / part / "labels.npy", labels[rows])
         for name, array in renamed.items():
             np.save(tmp_path / "pets" / part / f"{name}.npy", array[rows])
+    write_photos(tmp_path)
     commands = [line for block in blocks("bash") for line in block.splitlines()]
-    assert len(commands) == 5
+    assert len(commands) == 7
     for command in commands:
+        # No model can be downloaded here: two functions stand in for them.
+        command = command.replace("dinov2-s", "looks:colours#image")
+        command = command.replace("clip-b32", "looks:shapes#image")
         program, *arguments = shlex.split(command)
         assert program == "sagl"
         if arguments[0] == "fit":
@@ -51,6 +79,7 @@ def test_command_line_examples(tmp_path):
         subprocess.run(
             [sys.executable, "-m", "sagl", *arguments], cwd=tmp_path, check=True
         )
+    assert "<html" in (tmp_path / "found" / "report.html").read_text()
     assert len((tmp_path / "clusters.csv").read_text().splitlines()) == 101
     assert "| k-means |" in (tmp_path / "comparison" / "table.md").read_text()
 

@@ -64,7 +64,7 @@ class TestRecipes:
     def test_a_recipe_may_differ_in_everything(self, monkeypatch, lengths, steps):
         odd = Recipe(
             *(3.5, 0.125, 0.25, 0.375),
-            *("sharpen", "features", "log", "one-way", "pairs", "none"),
+            *("sharpen", "features", "log", "one-way", "pairs", "none", False),
             *lengths,
         )
         monkeypatch.setitem(RECIPES, "odd", odd)
@@ -102,6 +102,9 @@ class TestRecipes:
             ("alignment", "symmetric"),
             ("normalize", "none"),
             ("normalize", "center"),
+            ("normalize", "standard"),
+            ("refine", True),
+            ("refine", False),
             ("steps", 17),
         ],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,20 +15,28 @@ from scipy.sparse import csr_matrix, identity, issparse
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+from tqdm import tqdm
 
+from sagl.device import pick_device
 from sagl.nn.inference import Answer, Predictor, anchor_features, whole_set
 from sagl.nn.network import Network
 from sagl.nn.objective import Objective
+from sagl.partition.readout import predict_labels
+from sagl.partition.score import score
+from sagl.partition.search import candidates_of, search
+from sagl.partition.space import Space
 from sagl.recipes import RecipeName
 from sagl.run import SavedRun, damaged, make_writable, plain, read_run, write_run
 from sagl.settings import Settings, resolve
 from sagl.training.callbacks import Callback, ProgressBar, StopWhenStable
 from sagl.training.checkpoint import Checkpointer
-from sagl.training.device import pick_device
 from sagl.training.feed import Feed, set_standardization
+from sagl.training.sampler import step_seed
 from sagl.training.trainer import Plan, Trainer
 from sagl.views import Views, is_list_of_views
 
+# A search looks at no more samples than this, drawn at random.
+_SEARCH_ROWS = 5_000
 # What belongs to one fit on one machine and not to the model.
 _NOT_SAVED = ("callbacks", "checkpoint_dir", "device", "verbose")
 
@@ -72,8 +81,16 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Form of the pseudo-label term.
     alignment : {"symmetric", "one-way"}, optional
         Form of the alignment term.
-    normalize : {"none", "center"}, optional
-        "center" subtracts each view's mean and scales its mean norm to 10.
+    normalize : {"none", "center", "standard"}, optional
+        "center" subtracts each view's mean and scales its mean norm to 10; "standard"
+        brings columns to mean 0 and deviation 1, then rows to length 10.
+    refine : bool, optional
+        Whether the clusters that the network found are taken, with others, as the start
+        of a search for those that views and neighbours predict best; the network is
+        then set to predict them.
+    n_restarts : int, default=1
+        How many networks are trained, from different seeds; a score that needs no
+        labels chooses among them, or the search starts from all of them.
     self_loops : bool, default=True
         Whether a training sample may attend to itself.
     n_anchors : int or "auto", default="auto"
@@ -114,6 +131,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         The trained network.
     anchors_ : list of Tensor
         Linear features of the anchors, (a, C), one tensor per view.
+    score_ : Score
+        How well views and neighbours predict the clusters, in nats, if it was measured:
+        with ``refine`` or several restarts.
     n_features_in_ : int
         Columns of all views together.
 
@@ -147,6 +167,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         pseudo_label: str | None = None,
         alignment: str | None = None,
         normalize: str | None = None,
+        refine: bool | None = None,
+        n_restarts: int = 1,
         self_loops: bool = True,
         n_anchors: int | str = "auto",
         tolerance: float = 0.001,
@@ -175,6 +197,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.pseudo_label = pseudo_label
         self.alignment = alignment
         self.normalize = normalize
+        self.refine = refine
+        self.n_restarts = n_restarts
         self.self_loops = self_loops
         self.n_anchors = n_anchors
         self.tolerance = tolerance
@@ -194,12 +218,31 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         settings = self.resolved(len(views))
         views.check_spread()
         device = pick_device(self.device)
-        generator = torch.Generator().manual_seed(settings.seed)
+        trainers = [
+            self._train(views, settings, device, restart)
+            for restart in range(settings.n_restarts)
+        ]
+        best = 0
+        if settings.refine or len(trainers) > 1:
+            best = self._choose([t.network for t in trainers], settings, views, device)
+        self.adopt(trainers[best].network, settings, views)
+        self.n_steps_ = trainers[best].step
+        self.history_ = trainers[best].history
+        self.labels_, self.confidence_ = self._best(views)
+        _warn_if_collapsed(self.labels_, settings)
+        return self
+
+    def _train(
+        self, views: Views, settings: Settings, device: torch.device, restart: int
+    ) -> Trainer:
+        """Train one network; restarts differ in their seed alone."""
+        seed = settings.seed if restart == 0 else step_seed(settings.seed, restart)
+        generator = torch.Generator().manual_seed(seed)
         network = _network(settings, views.widths, generator)
         set_standardization(network, views, settings.normalize)
         network.to(device)
 
-        callbacks = self._callbacks(settings, views)
+        callbacks = self._callbacks(replace(settings, seed=seed), views, restart)
         trainer = Trainer(
             network,
             Objective(
@@ -214,7 +257,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 settings.batch_size,
                 settings.steps,
                 settings.learning_rate,
-                settings.seed,
+                seed,
             ),
             device,
             callbacks,
@@ -223,13 +266,40 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(callback, Checkpointer):
                 callback.restore(trainer)
         trainer.run()
+        return trainer
 
-        self.adopt(network, settings, views)
-        self.n_steps_ = trainer.step
-        self.history_ = trainer.history
-        self.labels_, self.confidence_ = self._best(views)
-        _warn_if_collapsed(self.labels_, settings)
-        return self
+    @torch.no_grad()
+    def _choose(
+        self,
+        networks: Sequence[Network],
+        settings: Settings,
+        views: Views,
+        device: torch.device,
+    ) -> int:
+        """The best network by a score that needs no labels, refined if asked for."""
+        order = np.random.default_rng(settings.seed).permutation(len(views))
+        rows = np.sort(order[:_SEARCH_ROWS])
+        features = Feed(views, networks[0], device, resident_bytes=0)(rows)
+        space = Space(features)
+        known = [
+            torch.from_numpy(self.adopt(n, settings, views)._best(views[rows])[0])
+            for n in networks
+        ]
+        known = [labels.to(device) for labels in known]
+        C = settings.n_clusters
+        scores = [score(space, labels, C) for labels in known]
+        best = max(range(len(scores)), key=lambda i: scores[i].total)
+        self.score_ = scores[best]
+        if settings.refine:
+            total = candidates_of(len(known))
+            with tqdm(total=total, desc="refine", disable=not self.verbose) as bar:
+                found = search(
+                    space, C, settings.seed, known, on_candidate=lambda _: bar.update()
+                )
+            length = float(torch.cat([h.norm(dim=1) for h in features]).mean())
+            predict_labels(networks[best], space, found[0].labels, length)
+            self.score_ = found[0].score
+        return best
 
     def adopt(self, network: Network, settings: Settings, views: Views) -> Self:
         """Predict with this network from now on; anchors are drawn from the views.
@@ -314,10 +384,11 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
             graphs.append(csr_matrix(tuple(a.numpy() for a in arrays), shape=(n, n)))
         return graphs
 
-    def save(self, directory: str | Path) -> None:
+    def save(self, directory: str | Path, *, ids: Sequence[str] | None = None) -> None:
         """Write the fitted model as a directory (safetensors, JSON, CSV; no pickle).
 
-        The directory must not hold a run already. ``SAGL.load`` reads it back.
+        The directory must not hold a run already. ``SAGL.load`` reads it back. ``ids``
+        are what the training samples are called in ``labels.csv``.
         """
         check_is_fitted(self)
         params = {
@@ -338,6 +409,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 n_steps=self.n_steps_,
                 labels=self.labels_,
                 confidence=self.confidence_,
+                ids=ids,
             ),
         )
 
@@ -399,7 +471,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
         return resolve(params, n_samples, as_seed(self.random_state))
 
-    def _callbacks(self, settings: Settings, views: Views) -> list[Callback]:
+    def _callbacks(
+        self, settings: Settings, views: Views, restart: int
+    ) -> list[Callback]:
         callbacks: list[Callback] = [
             StopWhenStable(settings.tolerance, settings.patience),
             *(self.callbacks or ()),
@@ -408,6 +482,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
             callbacks.append(ProgressBar())
         if self.checkpoint_dir is not None:
             directory = Path(self.checkpoint_dir)
+            if restart > 0:
+                directory /= f"restart-{restart}"
             make_writable(directory)
             fingerprint = {**settings.as_dict(), "data": views.fingerprint()}
             callbacks.append(

@@ -27,6 +27,7 @@ class Recipe:
     alignment: AlignmentForm
     diversity_count: DiversityCount
     normalize: Normalization
+    refine: bool
     epochs: int | None  # one of epochs and steps is None
     steps: int | None
 
@@ -43,7 +44,8 @@ RECIPES: dict[str, Recipe] = {
         pseudo_label="linear",
         alignment="symmetric",
         diversity_count="views",
-        normalize="center",
+        normalize="standard",
+        refine=True,
         epochs=None,
         steps=2000,
     ),
@@ -59,6 +61,7 @@ RECIPES: dict[str, Recipe] = {
         alignment="symmetric",
         diversity_count="views",
         normalize="none",
+        refine=False,
         epochs=600,
         steps=None,
     ),
@@ -74,6 +77,7 @@ RECIPES: dict[str, Recipe] = {
         alignment="one-way",
         diversity_count="pairs",
         normalize="none",
+        refine=False,
         epochs=600,
         steps=None,
     ),

@@ -6,6 +6,8 @@
     history.jsonl        one record per line
     labels.csv           sample, cluster and confidence of the training samples
     graph.npz            mean of the views' graphs, SciPy CSR; written by `sagl fit`
+    source.json          where the samples and features are; written by `sagl fit`
+    features/            the features, when `sagl fit` extracted them: a feature store
 
 A directory without ``config.json`` is not a run, so a killed save leaves none.
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -24,7 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sagl._version import __version__
-from sagl.features.predictions import prediction_table
+from sagl.features.predictions import prediction_table, read_prediction_table
 from sagl.settings import Settings
 from sagl.storage import read_tensors, sha256, write_json, write_tensors, write_text
 from sagl.training.checkpoint import FILE_NAME as CHECKPOINT
@@ -53,6 +56,7 @@ class SavedRun:
     n_steps: int
     labels: NDArray[np.int64]
     confidence: NDArray[np.float64]
+    ids: Sequence[str] | None = None  # what the samples are called in labels.csv
 
 
 def refuse_existing_run(directory: Path) -> None:
@@ -94,7 +98,8 @@ def write_run(directory: Path, run: SavedRun) -> None:
         write_tensors(directory / MODEL, run.network)
         write_tensors(directory / ANCHORS, anchors)
         write_text(directory / HISTORY, history)
-        write_text(directory / LABELS, prediction_table(run.labels, run.confidence))
+        table = prediction_table(run.labels, run.confidence, run.ids)
+        write_text(directory / LABELS, table)
         config = {
             "format": FORMAT,
             "sagl": __version__,
@@ -159,7 +164,7 @@ def read_run(directory: Path) -> SavedRun:
         network, _ = read_tensors(directory / MODEL)
         anchors, _ = read_tensors(directory / ANCHORS)
         history = (directory / HISTORY).read_text(encoding="utf-8").splitlines()
-        table = np.loadtxt(directory / LABELS, delimiter=",", skiprows=1, ndmin=2)
+        labels, confidence = read_prediction_table(directory / LABELS)
         known = {field.name for field in fields(Settings)}
         settings = Settings(
             **{k: v for k, v in config["settings"].items() if k in known}
@@ -173,8 +178,8 @@ def read_run(directory: Path) -> SavedRun:
             anchors=[anchors[str(i)] for i in range(len(anchors))],
             history=[json.loads(line) for line in history],
             n_steps=config["n_steps"],
-            labels=table[:, 1].astype(np.int64),
-            confidence=table[:, 2],
+            labels=labels,
+            confidence=confidence,
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(directory, error) from None

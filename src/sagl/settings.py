@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, fields
-from numbers import Real
 from typing import Any
 
-import numpy as np
-
+from sagl.checks import flag, integer, number
 from sagl.nn.choices import check_choice
 from sagl.nn.gate import GateForm
 from sagl.nn.network import GateInput, GraphForm
@@ -53,6 +50,8 @@ class Settings:
     alignment: AlignmentForm
     diversity_count: DiversityCount
     normalize: Normalization
+    refine: bool
+    n_restarts: int
     self_loops: bool
     n_anchors: int
     tolerance: float
@@ -68,7 +67,7 @@ def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
     recipe = get_recipe(params["recipe"])
     if n_samples < 2:
         raise ValueError(f"n_samples={n_samples} is too few to find clusters in")
-    n_clusters = _integer("n_clusters", params["n_clusters"], 2)
+    n_clusters = integer("n_clusters", params["n_clusters"], 2)
     if n_samples < n_clusters:
         raise ValueError(
             f"n_samples={n_samples} is fewer than n_clusters={n_clusters}; "
@@ -77,7 +76,7 @@ def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
     batch_size = params["batch_size"]
     if batch_size == "auto":
         batch_size = max(_MIN_BATCH, _BATCH_PER_CLUSTER * n_clusters)
-    batch_size = min(_integer("batch_size", batch_size, 2), n_samples)
+    batch_size = min(integer("batch_size", batch_size, 2), n_samples)
     n_anchors = params["n_anchors"]
     if n_anchors == "auto":
         n_anchors = max(_MIN_ANCHORS, _ANCHOR_BATCHES * batch_size)
@@ -86,17 +85,19 @@ def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
         check_choice(name, chosen[name], choices)
     return Settings(
         n_clusters=n_clusters,
-        gamma=_number("gamma", chosen["gamma"], 0),
-        beta=_number("beta", chosen["beta"], 0),
-        learning_rate=_number("learning_rate", chosen["learning_rate"], 0, strict=True),
+        gamma=number("gamma", chosen["gamma"], 0),
+        beta=number("beta", chosen["beta"], 0),
+        learning_rate=number("learning_rate", chosen["learning_rate"], 0, strict=True),
         batch_size=batch_size,
         steps=_steps(chosen, recipe, batches_per_epoch(n_samples, batch_size)),
-        dropout=_number("dropout", chosen["dropout"], 0, below=1),
-        alpha=_number("alpha", chosen["alpha"], 1),
-        n_anchors=min(_integer("n_anchors", n_anchors, 1), n_samples),
-        tolerance=_number("tolerance", chosen["tolerance"], 0),
-        patience=_integer("patience", chosen["patience"], 1),
-        self_loops=_flag("self_loops", chosen["self_loops"]),
+        dropout=number("dropout", chosen["dropout"], 0, below=1),
+        alpha=number("alpha", chosen["alpha"], 1),
+        n_anchors=min(integer("n_anchors", n_anchors, 1), n_samples),
+        tolerance=number("tolerance", chosen["tolerance"], 0),
+        patience=integer("patience", chosen["patience"], 1),
+        refine=flag("refine", chosen["refine"]),
+        n_restarts=integer("n_restarts", chosen["n_restarts"], 1),
+        self_loops=flag("self_loops", chosen["self_loops"]),
         diversity_count=recipe.diversity_count,
         seed=seed,
         **{name: chosen[name] for name in _CHOICES},
@@ -120,38 +121,5 @@ def _steps(chosen: dict[str, Any], recipe: Recipe, per_epoch: int) -> int:
     if epochs is None and steps is None:
         epochs, steps = recipe.epochs, recipe.steps
     if epochs is not None:
-        return _integer("epochs", epochs, 1) * per_epoch
-    return _integer("steps", steps, 1)
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False; got {value!r}")
-    return bool(value)
-
-
-def _integer(name: str, value: Any, least: int) -> int:
-    whole = not isinstance(value, bool) and hasattr(value, "__index__")
-    if not whole or value < least:
-        raise ValueError(
-            f"{name} must be a whole number of at least {least}; got {value!r}"
-        )
-    return int(value)
-
-
-def _number(
-    name: str,
-    value: Any,
-    least: float,
-    *,
-    strict: bool = False,
-    below: float = math.inf,
-) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise ValueError(f"{name} must be a number; got {value!r}")
-    number = float(value)
-    if not least <= number < below or (strict and number == least):
-        bound = f"above {least}" if strict else f"at least {least}"
-        limit = "finite" if below == math.inf else f"below {below}"
-        raise ValueError(f"{name} must be {bound} and {limit}; got {value!r}")
-    return number
+        return integer("epochs", epochs, 1) * per_epoch
+    return integer("steps", steps, 1)

@@ -226,7 +226,8 @@ def _as_matrix(name: str, array: Any) -> Array:
         array = (
             array.float() if str(array.dtype) == "torch.bfloat16" else array
         ).numpy()
-    matrix = array if isinstance(array, np.ndarray) else np.asarray(array)
+    stays = isinstance(array, np.ndarray) or getattr(array, "stays_on_disk", False)
+    matrix: Array = array if stays else np.asarray(array)
     if matrix.ndim != 2:
         raise ValueError(
             f"view {name!r} has shape {matrix.shape}; expected samples x features (2-D)"

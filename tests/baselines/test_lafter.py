@@ -203,12 +203,15 @@ class TestTheContract:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"text_steps": 0}, "text_steps must be at least 1; got 0"),
-            ({"epochs": -1}, "epochs must be at least 0; got -1"),
-            ({"batch_size": 0}, "batch_size must be at least 1"),
+            (
+                {"text_steps": 0},
+                "text_steps must be a whole number of at least 1; got 0",
+            ),
+            ({"epochs": -1}, "epochs must be a whole number of at least 0; got -1"),
+            ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
             ({"noise": -0.1}, "noise must be at least 0"),
-            ({"smoothing": 1.0}, "smoothing must be below 1"),
-            ({"learning_rate": 0.0}, "learning_rate above 0"),
+            ({"smoothing": 1.0}, "smoothing must be at least 0 and below 1"),
+            ({"learning_rate": 0.0}, "learning_rate must be above 0"),
             ({"text_encoder": None}, "text_encoder is missing"),
             ({"text_encoder": len}, "class_names is missing"),
             ({"view": "clip"}, "no view 'clip'; there are view0"),
@@ -425,7 +428,9 @@ class TestOnPictures:
             model.fit(X, images=images)
         with pytest.raises(ValueError, match="a watch has no images"):
             model.fit(X, images=images[:9], watch=Watch(Views(X)))
-        with pytest.raises(ValueError, match="epochs must be at least 1; got 0"):
+        with pytest.raises(
+            ValueError, match="epochs must be a whole number of at least 1; got 0"
+        ):
             lafter(T, image_encoder=directory, epochs=0).fit(X, images=images[:9])
 
     def test_the_size_is_that_of_the_encoder(self, scene):

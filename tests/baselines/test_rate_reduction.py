@@ -13,7 +13,10 @@ from sagl.baselines.rate_reduction import (
     coding_rate,
     doubly_stochastic,
     group_rate,
+    spectral_embedding,
+    spectral_labels,
 )
+from sagl.evaluation import clustering_accuracy
 
 problems = st.tuples(
     st.integers(1, 8),  # samples
@@ -48,6 +51,16 @@ def unit_vectors(n, d, seed):
     generator = torch.Generator().manual_seed(seed)
     c = torch.randn(n, d, generator=generator).double()
     return c / c.norm(dim=1, keepdim=True)
+
+
+def block_memberships(sizes, seed=0):
+    """Memberships of noisy orthogonal clusters, and the clusters."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    c = torch.eye(len(sizes))[labels]
+    c = c + 0.05 * torch.randn(c.shape, generator=generator)
+    c = c / c.norm(dim=1, keepdim=True)
+    return doubly_stochastic((c @ c.T).abs(), 0.15), labels.numpy()
 
 
 @given(problems)
@@ -150,6 +163,26 @@ def test_temperature_decides_how_many_share_a_group():
     assert cold.isfinite().all()  # though most of the kernel underflows
     assert cold.diagonal().min() > 0.5
     torch.testing.assert_close(hot, torch.full((40, 40), 1 / 40), rtol=0.01, atol=0)
+
+
+def test_embedding_holds_the_leading_eigenvectors():
+    membership, _ = block_memberships([20, 15, 10])
+    affinity = (membership + membership.T).double().numpy()
+    degrees = affinity.sum(axis=1)
+    normalised = affinity / np.sqrt(degrees[:, None] * degrees)
+    values, _ = np.linalg.eigh(normalised)
+    vectors = spectral_embedding(membership, 5)
+    assert vectors.shape == (45, 5)
+    for column, value in zip(vectors.T, values[::-1], strict=False):
+        np.testing.assert_allclose(normalised @ column, value * column, atol=1e-6)
+
+
+def test_spectral_labels_find_blocks():
+    membership, labels = block_memberships([30, 12, 20, 8])
+    embedding = spectral_embedding(membership, 6)
+    found = spectral_labels(embedding, 4)
+    assert clustering_accuracy(labels, found) == 1.0
+    assert len(np.unique(spectral_labels(embedding, 6))) == 6
 
 
 def test_coding_length_against_loops():

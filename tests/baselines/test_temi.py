@@ -26,6 +26,7 @@ from sagl.baselines.temi import (
     follow,
 )
 from sagl.evaluation import clustering_accuracy
+from sagl.nn.inference import exact_matmul
 from tests.conftest import clustered_views
 
 checked = settings(max_examples=25, deadline=None, derandomize=True, database=None)
@@ -93,6 +94,7 @@ def test_the_loss_leaves_the_logits_alone():
 
 def test_extreme_logits_and_empty_clusters_stay_finite():
     s, t = normal(6, 2, 4) * 1e4, normal(6, 2, 4, seed=1) * 1e4
+    t[:, :, 0] = -1e6  # nobody is in the first cluster
     share = torch.zeros(2, 4, dtype=F64)
     loss = distil(s, t, share, 0.6)
     assert loss.heads.isfinite().all()
@@ -192,6 +194,33 @@ def test_a_prediction_does_not_depend_on_company(views, head):
     for i in (0, 7, 239):
         alone = model.decision_function(views[i : i + 1])
         np.testing.assert_array_equal(alone, together[i : i + 1])
+
+
+@pytest.mark.parametrize("head", ["linear", "mlp"])
+def test_scores_are_those_of_the_head_to_the_last_bit(views, head):
+    model = TEMI(4, head=head, random_state=0, **FAST).fit(views)
+    for name in {"hidden.bias", "bottleneck.bias"} & set(model.state_):
+        model.state_[name] += normal(len(model.state_[name]), seed=1).float()
+    state = {name: tensor.double() for name, tensor in model.state_.items()}
+    parts = []
+    for i, (_, h) in enumerate(views.items()):
+        h = (torch.from_numpy(h).double() - state[f"shift.{i}"]) * state[f"scale.{i}"]
+        parts.append(h / h.norm(dim=1, keepdim=True))
+    x = torch.cat(parts, dim=1)
+    if head == "mlp":
+        x = exact_matmul(x, state["hidden.weight"].T) + state["hidden.bias"]
+        x = exact_matmul(nn.functional.gelu(x), state["bottleneck.weight"])
+        x = x + state["bottleneck.bias"]
+        x = x / x.norm(dim=1, keepdim=True)
+    expected = exact_matmul(x, state["weight"].T)
+    np.testing.assert_array_equal(model.decision_function(views), expected)
+
+
+@pytest.mark.parametrize("head", ["linear", "mlp"])
+def test_a_model_keeps_one_head_alone(views, head):
+    model = TEMI(4, head=head, random_state=0, **FAST).fit(views)
+    for tensor in model.state_.values():
+        assert tensor.untyped_storage().nbytes() == tensor.nbytes
 
 
 @pytest.mark.parametrize("head", ["linear", "mlp"])

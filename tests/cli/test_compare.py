@@ -52,7 +52,7 @@ def test_methods_with_parameters_and_class_names(tmp_path):
             None,
         )
     }
-    assert found["sagl-i"] == {"graph": "identity", "steps": 7}
+    assert found["sagl-i"] == {"refine": False, "graph": "identity", "steps": 7}
     assert found["kmeans"] == {"n_init": 1}
     assert found["zero-shot"]["class_names"] == ["cat", "dog"]
     assert found["zero-shot"]["text_encoder"] == "clip-directory"

@@ -31,7 +31,8 @@ VARIANTS = {
 def fit(views, **params):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a short training may leave clusters empty
-        params = {"n_clusters": 4, "steps": 40, "random_state": 0} | params
+        params = {"steps": 40, "random_state": 0, "refine": False} | params
+        params = {"n_clusters": 4} | params
         return SAGL(**params).fit(views)
 
 
@@ -64,6 +65,8 @@ def dense_probabilities(model, views):
         p = {name: tensor.double() for name, tensor in view.state_dict().items()}
         h = torch.from_numpy(array).double() - p["encoder.shift"]
         h = h * p["encoder.scale"]
+        if p["encoder.row_length"] > 0:
+            h = h / h.norm(dim=1, keepdim=True) * p["encoder.row_length"]
         v = p["encoder.v"]
         W = v / v.norm(dim=1, keepdim=True) * p["encoder.g"][:, None]
         z = h @ W.T + p["encoder.b"]
@@ -163,7 +166,7 @@ def slow_batches(model, views, batch_size, order):
     for start in range(0, len(order), batch_size):
         rows = order[start : start + batch_size]
         features = [
-            (torch.from_numpy(array[rows]) - view.encoder.shift) * view.encoder.scale
+            view.encoder.standardize(torch.from_numpy(array[rows]))
             for view, (_, array) in zip(
                 model.network_.views, views.items(), strict=True
             )

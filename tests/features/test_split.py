@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sagl.features.split import Part, Source, find_source, read_views
+from sagl.features.store import write_view
 
 
 @pytest.fixture
@@ -91,3 +92,43 @@ def test_a_name_may_be_given_once(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((3, 2)))
     with pytest.raises(ValueError, match="there is a view 'a' already"):
         Part((f"a={tmp_path / 'a.npy'}",) * 2).read()
+
+
+class TestStores:
+    @pytest.fixture
+    def stores(self, tmp_path):
+        ids = [f"{i}" for i in range(6)]
+        for part in ("train", "test"):
+            for name, width in (("clip", 4), ("dino", 2)):
+                write_view(
+                    tmp_path / "stores" / part,
+                    name,
+                    ids,
+                    np.arange(6.0 * width).reshape(6, width),
+                    labels=list("abcabc"),
+                )
+        return tmp_path / "stores"
+
+    def test_a_store_alone(self, stores):
+        source = find_source(stores / "train")
+        assert source.name == "train"
+        assert source.scored is source.train
+        views, labels = source.train.read()
+        assert views.names == ("clip", "dino")
+        assert labels.tolist() == list("abcabc")
+        np.testing.assert_array_equal(views["dino"][1], [2, 3])
+        assert Source.from_dict(json.loads(json.dumps(source.as_dict()))) == source
+
+    def test_train_and_test(self, stores):
+        source = find_source(stores, ["dino"])
+        assert source.train.names == source.test.names == ("dino",)
+        assert source.test.read()[0].names == ("dino",)
+        with pytest.raises(ValueError, match="there is no view 'x', only clip, dino"):
+            find_source(stores, ["x"])
+
+    def test_beside_files(self, stores, directory):
+        (directory / "test").rename(directory / "other")
+        (stores / "test").rename(directory / "test")
+        source = find_source(directory)
+        assert source.train.names == source.test.names
+        assert source.test.read()[1].tolist() == list("abcabc")

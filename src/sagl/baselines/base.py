@@ -24,9 +24,9 @@ from tqdm import tqdm
 
 from sagl.baselines.features import State
 from sagl.baselines.saved import SavedMethod, read_method, write_method
+from sagl.device import pick_device
 from sagl.estimator import as_seed
 from sagl.run import plain
-from sagl.training.device import pick_device
 from sagl.views import Views
 
 # Prediction takes blocks of this many rows, the last one filled up, so that every

@@ -12,9 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.sparse.linalg import eigsh
-from sklearn.cluster import KMeans as SklearnKMeans
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -25,7 +22,10 @@ from sagl.baselines.rate_reduction import (
     coding_rate,
     doubly_stochastic,
     group_rate,
+    spectral_embedding,
+    spectral_labels,
 )
+from sagl.checks import integer, number
 from sagl.nn.encoder import Product, uniform_fan_in
 from sagl.nn.inference import exact_matmul
 from sagl.views import Views
@@ -46,9 +46,10 @@ class CPP(Baseline):
     memberships Π, the doubly stochastic form of the similarities |c_i · c_j|: column j
     is a soft group of samples that belong with sample j. R, the coding rate of all
     features of a batch, wants them spread out; R_c, the sum of the rates of the groups,
-    wants each group in few dimensions. The number of clusters plays no part in this:
-    they are read from Π in the end, by spectral clustering. A new sample goes to the
-    cluster whose mean c has the largest cosine with its own c.
+    wants each group in few dimensions. The number of clusters plays no part in this but
+    for the automatic temperature: clusters are read from Π in the end, by spectral
+    clustering. A new sample goes to the cluster whose mean c has the largest cosine
+    with its own c.
 
     The views, scaled to rows of length one, are taken side by side. Any number of
     views.
@@ -76,8 +77,8 @@ class CPP(Baseline):
         Of Π: the higher, the larger the groups. The paper chooses it by data set (0.175
         for 10 clusters, 0.12 for 1,000). ``"auto"`` is 1 / log(70 n_clusters): when
         clusters are orthogonal to each other, all others together then weigh a
-        seventieth of one's own, and ‖Π‖², which counts the groups in Π, comes out at
-        or a little above ``n_clusters``.
+        seventieth of one's own, and ‖Π‖², which counts the groups in Π, comes out near
+        ``n_clusters`` or somewhat above.
     penalty : float, default=0.05
         Weight of ‖Π‖²/2, which keeps groups from shrinking to single samples.
     learning_rate : float, default=1.5e-3
@@ -135,7 +136,6 @@ class CPP(Baseline):
         batches = random_batches(n, self.batch_size, self.seed_, x.device)
         shown = torch.randperm(n, generator=generator)[: self.readout_samples]
         shown = shown.sort().values.to(x.device)
-
         seed = int(torch.randint(1 << 31, (), generator=generator))
 
         @torch.no_grad()
@@ -211,14 +211,7 @@ class CPP(Baseline):
         generator = torch.Generator().manual_seed(0)
         drawn = torch.randperm(len(views), generator=generator)[: self.readout_samples]
         views = views[drawn.sort().values.numpy()]
-        if not candidates:
-            raise ValueError("candidates is empty; give at least one candidate")
-        for k in candidates:
-            if not isinstance(k, int | np.integer) or not 2 <= k <= len(views):
-                raise ValueError(
-                    "candidates must be whole numbers from 2 to the number of "
-                    f"samples, {len(views)}; got {k!r}"
-                )
+        _check_candidates(candidates, len(views))
         z, c = embed(_side_by_side(resident(views, torch.device("cpu"))), self.state_)
         embedding = spectral_embedding(self._memberships(c), max(candidates))
         curve = {}
@@ -231,44 +224,24 @@ class CPP(Baseline):
         least = {"steps": 1, "warmup": 0, "batch_size": 2, "groups": 1, "hidden": 1}
         least |= {"dimension": 1, "readout_samples": self.n_clusters}
         for name, bound in least.items():
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < bound:
-                raise ValueError(
-                    f"{name} must be a whole number of at least {bound}; got {value!r}"
-                )
+            integer(name, getattr(self, name), bound)
         positive = ["epsilon_squared", "learning_rate"]
         if self.temperature != "auto":
             positive.append("temperature")
         for name in positive:
-            value = getattr(self, name)
-            if isinstance(value, str) or not 0 < value < math.inf:
-                raise ValueError(f"{name} must be above 0 and finite; got {value!r}")
-        if not 0 <= self.penalty < math.inf:
+            number(name, getattr(self, name), 0, strict=True)
+        number("penalty", self.penalty, 0)
+
+
+def _check_candidates(candidates: Sequence[int], n: int) -> None:
+    if len(candidates) == 0:
+        raise ValueError("candidates is empty; give at least one number of clusters")
+    for k in candidates:
+        if not isinstance(k, int | np.integer) or not 2 <= k <= n:
             raise ValueError(
-                f"penalty must be at least 0 and finite; got {self.penalty!r}"
+                "candidates must be whole numbers from 2 to the number of samples "
+                f"({n}); got {k!r}"
             )
-
-
-def spectral_embedding(membership: Tensor, dimensions: int) -> NDArray[np.float64]:
-    """Leading eigenvectors of D^-½ (Π + Πᵀ) D^-½ as columns, the first one first."""
-    affinity = (membership + membership.T).cpu().double().numpy()
-    scale = affinity.sum(axis=1) ** -0.5
-    affinity *= scale[:, None] * scale
-    n = len(affinity)
-    start = np.random.default_rng(0).normal(size=n)  # else ARPACK draws its own
-    _, vectors = eigsh(affinity, k=min(dimensions, n - 1), which="LA", v0=start)
-    return np.ascontiguousarray(vectors[:, ::-1])
-
-
-def spectral_labels(
-    embedding: NDArray[np.float64], n_clusters: int, seed: int = 0
-) -> NDArray[np.int64]:
-    """k-means on the directions of the rows of the leading eigenvectors."""
-    rows = embedding[:, :n_clusters]
-    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(min=1e-12)
-    kmeans = SklearnKMeans(n_clusters, n_init=10, random_state=seed)
-    labels: NDArray[np.int64] = kmeans.fit_predict(rows).astype(np.int64)
-    return labels
 
 
 def _new_weights(

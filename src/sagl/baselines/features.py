@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sagl.nn.neighbours import unit_rows as unit_rows
 from sagl.training.feed import Normalization, standardization
 from sagl.training.sampler import epoch_batches
 from sagl.views import Views
@@ -21,22 +22,17 @@ def resident(views: Views, device: torch.device) -> list[Tensor]:
     return [torch.from_numpy(h).to(device) for h in views.take(rows)]
 
 
-def unit_rows(h: Tensor) -> Tensor:
-    """Rows scaled to length one; a row of zeros stays."""
-    length: Tensor = h.norm(dim=1, keepdim=True)
-    return h / length.clamp(min=torch.finfo(h.dtype).tiny)
-
-
 def measure_scale(views: Views, kind: Normalization) -> State:
     """What ``standardized`` needs: ``shift.i`` and ``scale.i`` of each view, float64.
 
-    ``"center"`` is what SAGL's default does: subtract the mean sample, then scale so
-    that the mean distance from it is 10. ``"none"`` leaves features as they are.
+    ``"center"`` subtracts the mean sample, then scales so that the mean distance from
+    it is 10. ``"standard"`` brings every column to mean 0 and deviation 1. ``"none"``
+    leaves features as they are.
     """
     state: State = {}
     for i, (shift, scale) in enumerate(standardization(views, kind)):
         state[f"shift.{i}"] = torch.from_numpy(shift)
-        state[f"scale.{i}"] = torch.tensor(scale, dtype=torch.float64)
+        state[f"scale.{i}"] = torch.from_numpy(scale)
     return state
 
 

@@ -21,9 +21,10 @@ from sagl.baselines.prompts import Templates, check_class_names, fill
 from sagl.baselines.students import FeatureStudent, PictureStudent
 from sagl.baselines.text import TextEncoder, embed_classes, find_view
 from sagl.baselines.visual_prompts import load_encoder
+from sagl.checks import integer, number
+from sagl.device import pick_device
 from sagl.nn.encoder import uniform_fan_in
 from sagl.nn.inference import exact_matmul
-from sagl.training.device import pick_device
 from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views
 
@@ -281,19 +282,13 @@ class LaFTer(Baseline):
         return exact_matmul(unit_rows(features[i]), W.T)
 
     def _check(self) -> None:
-        at_least = {"text_steps": 1, "batch_size": 1, "n_prompts": 1}
-        at_least |= {"noise": 0, "smoothing": 0, "weight_decay": 0}
-        at_least["epochs"] = 0 if self._images is None else 1
-        for name, least in at_least.items():
-            if not getattr(self, name) >= least:
-                raise ValueError(
-                    f"{name} must be at least {least}; got {getattr(self, name)!r}"
-                )
-        if not self.smoothing < 1 or not self.learning_rate > 0:
-            raise ValueError(
-                "smoothing must be below 1 and learning_rate above 0; got "
-                f"{self.smoothing!r} and {self.learning_rate!r}"
-            )
+        for name in ("text_steps", "batch_size", "n_prompts"):
+            integer(name, getattr(self, name), 1)
+        integer("epochs", self.epochs, 0 if self._images is None else 1)
+        for name in ("noise", "weight_decay"):
+            number(name, getattr(self, name), 0)
+        number("smoothing", self.smoothing, 0, below=1)
+        number("learning_rate", self.learning_rate, 0, strict=True)
 
 
 def noisy(x: Tensor, deviation: float, generator: torch.Generator) -> Tensor:

@@ -16,6 +16,7 @@ from sagl.baselines.features import (
     resident,
     standardized,
 )
+from sagl.checks import integer, number
 from sagl.nn.encoder import LinearEncoder, uniform_fan_in
 from sagl.nn.inference import exact_matmul, exact_mean
 from sagl.nn.network import vote
@@ -73,6 +74,11 @@ class MSRL(Baseline):
         self.verbose = verbose
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
+        for name in ("epochs", "batch_size"):
+            integer(name, getattr(self, name), 1)
+        for name in ("gamma", "beta"):
+            number(name, getattr(self, name), 0)
+        number("learning_rate", self.learning_rate, 0, strict=True)
         n = len(views)
         scale = measure_scale(views, self.normalize)
         features = standardized(resident(views, self.device_), scale)

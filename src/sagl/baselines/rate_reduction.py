@@ -1,4 +1,4 @@
-"""The maths of rate reduction: coding rates, memberships, coding length.
+"""The maths of rate reduction: coding rates, memberships and clusters in them.
 
 The coding rate of features is about the number of nats per sample that it takes to
 write them down up to an error ε, were they Gaussian. Features of many kinds together
@@ -10,7 +10,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.sparse.linalg import eigsh
+from sklearn.cluster import KMeans as SklearnKMeans
 from torch import Tensor
 
 
@@ -56,6 +60,28 @@ def doubly_stochastic(
         else:
             right = 1 / (left @ kernel)
     return left[:, None] * kernel * right
+
+
+def spectral_embedding(membership: Tensor, dimensions: int) -> NDArray[np.float64]:
+    """Leading eigenvectors of D^-½ (Π + Πᵀ) D^-½ as columns, the first one first."""
+    affinity = (membership + membership.T).cpu().double().numpy()
+    scale = affinity.sum(axis=1) ** -0.5
+    affinity *= scale[:, None] * scale
+    n = len(affinity)
+    start = np.random.default_rng(0).normal(size=n)  # else ARPACK draws its own
+    _, vectors = eigsh(affinity, k=min(dimensions, n - 1), which="LA", v0=start)
+    return np.ascontiguousarray(vectors[:, ::-1])
+
+
+def spectral_labels(
+    embedding: NDArray[np.float64], n_clusters: int, seed: int = 0
+) -> NDArray[np.int64]:
+    """k-means on the directions of the rows of the leading eigenvectors."""
+    rows = embedding[:, :n_clusters]
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(min=1e-12)
+    kmeans = SklearnKMeans(n_clusters, n_init=10, random_state=seed)
+    labels: NDArray[np.int64] = kmeans.fit_predict(rows).astype(np.int64)
+    return labels
 
 
 def coding_length(z: Tensor, labels: Tensor, epsilon_squared: float) -> float:

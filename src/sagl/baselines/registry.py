@@ -60,8 +60,19 @@ METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method("sagl", _SAGL, "SAGL"),
-        Method("sagl-i", _SAGL, "SAGL_i (no graph)", {"graph": "identity"}),
-        Method("sagl-b", _SAGL, "SAGL_b (dense graph)", {"graph": "dense"}),
+        Method("sagl-n", _SAGL, "SAGL_n (network alone)", {"refine": False}),
+        Method(
+            "sagl-i",
+            _SAGL,
+            "SAGL_i (no graph)",
+            {"refine": False, "graph": "identity"},
+        ),
+        Method(
+            "sagl-b",
+            _SAGL,
+            "SAGL_b (dense graph)",
+            {"refine": False, "graph": "dense"},
+        ),
         Method(
             "sagl-w",
             _SAGL,
@@ -90,7 +101,10 @@ METHODS: dict[str, Method] = {
             seeded=False,
         ),
         Method(
-            "lafter", f"{_BASELINES}.lafter:LaFTer", "LaFTer", needs=("class names",)
+            "lafter",
+            f"{_BASELINES}.lafter:LaFTer",
+            "LaFTer (classifier)",
+            needs=("class names",),
         ),
     )
 }

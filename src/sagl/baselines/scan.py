@@ -13,13 +13,14 @@ from torch.nn.functional import linear
 from sagl.baselines.base import Baseline
 from sagl.baselines.features import State, measure_scale, resident, standardized
 from sagl.baselines.neighbours import (
-    nearest_neighbours,
     neighbour_pairs,
     side_by_side,
     usable_neighbours,
 )
+from sagl.checks import integer, number
 from sagl.nn.encoder import uniform_fan_in
 from sagl.nn.inference import exact_matmul
+from sagl.nn.neighbours import nearest_neighbours
 from sagl.training.feed import Normalization
 from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views
@@ -93,7 +94,7 @@ class SCAN(Baseline):
         features = standardized(resident(views, self.device_), scale)
         x = torch.cat(features, dim=1)
         count = usable_neighbours(self.neighbours, n, C)
-        found = nearest_neighbours(side_by_side(features), count)
+        found, _ = nearest_neighbours(side_by_side(features), count)
         pairs = neighbour_pairs(found, self.batch_size, self.seed_, generator)
 
         # All heads as one linear map.
@@ -134,13 +135,8 @@ class SCAN(Baseline):
 
     def _check(self) -> None:
         for name in ("heads", "neighbours", "epochs", "batch_size"):
-            value = getattr(self, name)
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1; got {value!r}")
-        if self.entropy_weight < 0:
-            raise ValueError(
-                f"entropy_weight must be at least 0; got {self.entropy_weight!r}"
-            )
+            integer(name, getattr(self, name), 1)
+        number("entropy_weight", self.entropy_weight, 0)
 
 
 def head_losses(logits: Tensor, entropy_weight: float) -> Tensor:

@@ -21,14 +21,15 @@ from sagl.baselines.features import (
     unit_rows,
 )
 from sagl.baselines.neighbours import (
-    nearest_neighbours,
     neighbour_pairs,
     side_by_side,
     usable_neighbours,
 )
+from sagl.checks import integer, number
 from sagl.nn.choices import check_choice
 from sagl.nn.encoder import uniform_fan_in
 from sagl.nn.inference import exact_matmul
+from sagl.nn.neighbours import nearest_neighbours
 from sagl.training.feed import Normalization
 from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views
@@ -123,7 +124,7 @@ class TEMI(Baseline):
         n, C = len(views), self.n_clusters
         scale = measure_scale(views, self.normalize)
         x = side_by_side(standardized(resident(views, self.device_), scale))
-        found = nearest_neighbours(x, usable_neighbours(self.neighbours, n, C))
+        found, _ = nearest_neighbours(x, usable_neighbours(self.neighbours, n, C))
         batch_size = self._batch_size(n)
         pairs = neighbour_pairs(found, batch_size, self.seed_, generator)
 
@@ -177,16 +178,11 @@ class TEMI(Baseline):
         check_choice("head", self.head, HeadForm)
         for name in ("heads", "neighbours", "epochs", "batch_size"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1; got {value!r}")
+            if value is not None:
+                integer(name, value, 1)
         for name in ("beta", "temperature"):
-            value = getattr(self, name)
-            if not value > 0:
-                raise ValueError(f"{name} must be above 0; got {value!r}")
-        if not 0 <= self.momentum < 1:
-            raise ValueError(
-                f"momentum must be at least 0 and below 1; got {self.momentum!r}"
-            )
+            number(name, getattr(self, name), 0, strict=True)
+        number("momentum", self.momentum, 0, below=1)
 
 
 class Distillation(NamedTuple):

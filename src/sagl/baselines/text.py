@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from sagl.baselines.features import unit_rows
-from sagl.baselines.pretrained import load_model, load_tokenizer
+from sagl.features.backbones.pretrained import load_model, load_tokenizer
+from sagl.features.backbones.tokens import tokens_for
 
 # A directory or a name on the hub, a function of a list of texts, or what such a
 # function gave elsewhere: an array of shape (C, d), or (C, texts per class, d).
@@ -110,21 +111,14 @@ def _ready_made(array: Any, n_clusters: int) -> ClassTexts:
 @torch.no_grad()
 def _read(source: str | Path, texts: list[str], device: torch.device) -> Tensor:
     """Embed texts with a text encoder of transformers."""
-    model, tokenizer = load_model(source, _CLASSES).to(device), load_tokenizer(source)
+    model = load_model(source, _CLASSES).to(device)
+    tokens = tokens_for(load_tokenizer(source), model)
     siglip = model.config.model_type.startswith("siglip")
-    if siglip:  # trained on lower-case texts, always filled up to the same length
-        texts = [text.lower() for text in texts]
     embeddings = []
     for start in range(0, len(texts), _BATCH):
-        tokens = tokenizer(
-            texts[start : start + _BATCH],
-            padding="max_length" if siglip else "longest",
-            truncation=True,
-            max_length=model.config.max_position_embeddings,
-            return_tensors="pt",
-        )
+        batch = tokens.batch([tokens(t) for t in texts[start : start + _BATCH]])
         # No attention mask: SigLIP has none, and CLIP never looks past the end.
-        output = model(input_ids=tokens["input_ids"].to(device))
+        output = model(input_ids=batch["input_ids"].to(device))
         embeddings.append(output.pooler_output if siglip else output.text_embeds)
     return torch.cat(embeddings).cpu()
 

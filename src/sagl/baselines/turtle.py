@@ -6,7 +6,6 @@ Gadetsky, Jiang and Brbić, "Let Go of Your Labels with Unsupervised Transfer", 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 
 from sagl.baselines.base import Baseline
 from sagl.baselines.features import State, measure_scale, resident, standardized
+from sagl.checks import integer, number
 from sagl.nn.encoder import LinearEncoder, uniform_fan_in
 from sagl.nn.inference import exact_matmul
 from sagl.nn.network import vote
@@ -125,17 +125,10 @@ class TURTLE(Baseline):
 
     def _check_parameters(self) -> None:
         for name in ("steps", "inner_steps", "batch_size"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(
-                    f"{name} must be a whole number of at least 1; got {value!r}"
-                )
+            integer(name, getattr(self, name), 1)
         for name in ("learning_rate", "inner_learning_rate"):
-            value = getattr(self, name)
-            if not 0 < value < math.inf:
-                raise ValueError(f"{name} must be above 0 and finite; got {value!r}")
-        if not 0 <= self.gamma < math.inf:
-            raise ValueError(f"gamma must be at least 0 and finite; got {self.gamma!r}")
+            number(name, getattr(self, name), 0, strict=True)
+        number("gamma", self.gamma, 0)
 
 
 def soft_labels(

@@ -13,6 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sagl.cli.options import JsonOption, print_json
+from sagl.cli.report import progress
+
+TSNE_ROWS = 400  # in the figures of the demo's report, which is to be quick
 
 
 def demo(
@@ -27,11 +30,34 @@ def demo(
     from sagl.experiments.demo import free_directory, run_demo
 
     directory = free_directory(Path("sagl-demo")) if out is None else out
-    result = run_demo(directory, seed, verbose=sys.stderr.isatty())
+    watched = sys.stderr.isatty()
+    result = run_demo(directory, seed, verbose=watched)
+    result["report"] = write_demo_report(directory, quiet=not watched)
     if as_json:
         print_json(result)
     else:
         _show(result)
+
+
+def write_demo_report(directory: Path, *, quiet: bool) -> str | None:
+    """The path of the run's report; None without the libraries that it needs."""
+    from sagl.experiments.demo import DigitPictures
+    from sagl.experiments.digits import load
+    from sagl.report.inputs import Inputs, with_samples
+    from sagl.report.write import load_extra, write_report
+
+    try:
+        load_extra()
+    except ValueError as error:
+        typer.echo(f"sagl: no report: {error}", err=True)
+        return None
+    digits = load()
+    pictures = DigitPictures(digits.train)
+    known = Inputs(pictures.ids, digits.train, labels=digits.train_labels)
+    inputs = with_samples(known, pictures, "digits")
+    with progress(quiet) as told:
+        report = write_report(directory, inputs, tsne_rows=TSNE_ROWS, progress=told)
+    return str(report["out"])
 
 
 def _show(result: dict[str, Any]) -> None:
@@ -54,6 +80,9 @@ def _show(result: dict[str, Any]) -> None:
     console.print(f"the first run is in {result['out']}; look at it with: ", end="")
     program = "sagl" if shutil.which("sagl") else sys.argv[0]  # not on everyone's path
     console.print(f"{program} info {result['out']}", style="bold")
+    if result["report"]:
+        console.print("open its report in a browser: ", end="")
+        console.print(result["report"], style="bold")
 
 
 def _cells(scores: list[dict[str, Any]]) -> list[str]:

@@ -9,14 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sagl.cli.options import (
-    DeviceOption,
-    JsonOption,
-    RunArgument,
-    ViewOption,
-    print_json,
-    read_views,
-)
+from sagl.cli.options import DeviceOption, JsonOption, RunArgument, print_json
+from sagl.cli.source_options import FilesOption, JoinOption, StoreArgument
 
 _NAMES = {
     "acc": "ACC",
@@ -31,10 +25,15 @@ _NAMES = {
 
 def evaluate(
     run: RunArgument,
-    view: ViewOption,
+    store: StoreArgument = None,
+    view: FilesOption = None,
     labels: Annotated[
-        Path, typer.Option(help="True labels, one per sample: they only score.")
-    ],
+        Path | None,
+        typer.Option(
+            help="True labels, one per sample: they only score. By default the store's."
+        ),
+    ] = None,
+    join: JoinOption = None,
     protocol: Annotated[
         str,
         typer.Option(help="inductive, transductive, or batch (depends on the order)."),
@@ -45,11 +44,12 @@ def evaluate(
     """Score a run's predictions for views with known labels."""
     from sagl.estimator import SAGL
     from sagl.evaluation.protocols import evaluate as score
-    from sagl.features.files import read_labels
+    from sagl.features.inputs import read_input
 
-    truth = read_labels(labels)
     model = SAGL.load(run, device)
-    scores = score(model, read_views(view), truth, protocol)  # type: ignore[arg-type]
+    given = read_input(store, view, model.view_names_, join or "error")  # type: ignore[arg-type]
+    truth = given.truth(labels)
+    scores = score(model, given.views, truth, protocol)  # type: ignore[arg-type]
     if as_json:
         print_json(scores)
         return

@@ -8,20 +8,45 @@ from typing import Annotated
 import typer
 
 from sagl.cli.info import describe, show
-from sagl.cli.options import (
-    DeviceOption,
-    JsonOption,
-    QuietOption,
-    ViewOption,
-    print_json,
-    read_views,
+from sagl.cli.options import DeviceOption, JsonOption, QuietOption, print_json
+from sagl.cli.source_options import (
+    BackboneOption,
+    ColumnOption,
+    FilesOption,
+    IdColumnOption,
+    JoinOption,
+    KindOption,
+    LabelColumnOption,
+    RemoteCodeOption,
+    SplitOption,
+    ViewsOption,
+    WorkersOption,
+    listed,
+    reader_options,
 )
 
 
 def fit(
-    view: ViewOption,
     clusters: Annotated[int, typer.Option(help="The number of clusters.")],
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run directory.")],
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SOURCE]",
+            help="Samples for --backbone, e.g. a folder of images, or a feature store.",
+        ),
+    ] = None,
+    view: FilesOption = None,
+    backbone: BackboneOption = None,
+    views: ViewsOption = None,
+    join: JoinOption = None,
+    kind: KindOption = None,
+    column: ColumnOption = None,
+    id_column: IdColumnOption = None,
+    label_column: LabelColumnOption = None,
+    split: SplitOption = None,
+    workers: WorkersOption = None,
+    trust_remote_code: RemoteCodeOption = False,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
     steps: Annotated[int | None, typer.Option(help="Or: optimiser steps.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
@@ -52,10 +77,11 @@ def fit(
 ) -> None:
     """Learn clusters from views and write them to RUN.
 
-    A fit that was interrupted is taken up by the same command.
+    The views are files (--view), a feature store, or extracted from samples into
+    RUN/features (--backbone). What was interrupted is taken up by the same command.
     """
     from sagl.estimator import SAGL
-    from sagl.experiments.fit import fit_run
+    from sagl.experiments.fit import fit_run, run_input
     from sagl.run import refuse_existing_run
 
     refuse_existing_run(out)
@@ -78,7 +104,28 @@ def fit(
         verbose=not quiet,
     )
     try:
-        fit_run(model, read_views(view), out, graph=graph_file)
+        given = run_input(
+            out,
+            source,
+            view,
+            backbone,
+            names=listed(views),
+            join=join,  # type: ignore[arg-type]
+            reader=reader_options(kind, column, id_column, label_column, split),
+            workers=workers,
+            device=device,
+            trust_remote_code=trust_remote_code,
+            progress=not quiet,
+            accept=model.resolved,  # not after hours of extraction
+        )
+        fit_run(
+            model,
+            given.views,
+            out,
+            graph=graph_file,
+            ids=given.ids,
+            source=given.source,
+        )
     except KeyboardInterrupt:
         typer.echo("sagl: interrupted; the same command takes up the run", err=True)
         raise typer.Exit(130) from None

@@ -9,12 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from sagl import __version__
+from sagl.cli.backbones import backbones
 from sagl.cli.compare import compare
 from sagl.cli.demo import demo
 from sagl.cli.evaluate import evaluate
+from sagl.cli.extract import extract
 from sagl.cli.fit import fit
 from sagl.cli.info import info
 from sagl.cli.predict import predict
+from sagl.cli.report import report
+from sagl.cli.store import store
+from sagl.cli.views import views
 
 app = typer.Typer(
     name="sagl",
@@ -24,8 +29,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (demo, fit, predict, evaluate, compare, info):
+for command in (
+    demo,
+    extract,
+    fit,
+    predict,
+    evaluate,
+    report,
+    compare,
+    views,
+    backbones,
+    info,
+):
     app.command()(command)
+app.add_typer(store, name="store")
 
 
 def _version(wanted: bool) -> None:

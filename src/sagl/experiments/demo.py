@@ -16,9 +16,34 @@ from sagl.evaluation.metrics import clustering_scores
 from sagl.evaluation.protocols import evaluate
 from sagl.experiments.digits import Digits, load
 from sagl.experiments.fit import fit_run
+from sagl.features.samples import Kind
 from sagl.views import Views
 
 SEEDS = 3
+
+
+class DigitPictures:
+    """The scans behind the view *pixels*, for a report to show."""
+
+    kind: Kind = "image"
+    labels = None
+
+    def __init__(self, views: Views) -> None:
+        pixels = np.asarray(views["pixels"])
+        side = round(pixels.shape[1] ** 0.5)
+        # Ink on paper, as it was written.
+        self._grey = (255 * (1 - pixels)).round().astype(np.uint8)
+        self._grey = self._grey.reshape(-1, side, side)
+        self.ids = [f"digit {row}" for row in range(len(pixels))]
+
+    def __getitem__(self, row: int) -> Any:
+        from PIL import Image
+
+        return Image.fromarray(self._grey[row])
+
+    def describe(self) -> dict[str, Any]:
+        """Where they come from."""
+        return {"reader": "digits", "kind": self.kind, "samples": len(self.ids)}
 
 
 def run_demo(out: Path, seed: int = 0, *, verbose: bool = False) -> dict[str, Any]:

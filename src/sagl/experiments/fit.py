@@ -2,34 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from scipy.sparse import csr_matrix, save_npz
 
 from sagl.estimator import SAGL
+from sagl.features.inputs import Input, open_input, read_input
+from sagl.features.sources import extract_source, parse_backbones
+from sagl.features.store import Join, is_store
 from sagl.run import GRAPH, refuse_existing_run
-from sagl.storage import replacing
+from sagl.storage import replacing, write_json
 from sagl.training.checkpoint import FILE_NAME
 from sagl.views import Views
 
 # All samples attend to all: beyond this the graph takes longer than the training.
 GRAPH_LIMIT = 50_000
+FEATURES = "features"
+SOURCE = "source.json"
 
 
-def fit_run(model: SAGL, views: Views, out: Path, *, graph: bool | None = None) -> SAGL:
+def fit_run(
+    model: SAGL,
+    views: Views,
+    out: Path,
+    *,
+    graph: bool | None = None,
+    ids: Sequence[str] | None = None,
+    source: Mapping[str, Any] | None = None,
+) -> SAGL:
     """Fit ``model`` and write it to ``out``, with the graph of its training samples.
 
     A fit that was interrupted is taken up from the checkpoint in ``out``. ``graph``
-    says whether to write ``graph.npz``; by default up to 50,000 samples.
+    says whether to write ``graph.npz``; by default up to 50,000 samples. ``ids`` are
+    what the samples are called in ``labels.csv``; ``source`` says where they are, in
+    ``source.json``.
     """
     refuse_existing_run(out)
     model.set_params(checkpoint_dir=out).fit(views)
     if graph if graph is not None else len(views) <= GRAPH_LIMIT:
         with replacing(out / GRAPH) as temporary, temporary.open("wb") as file:
             save_npz(file, mean_graph(model.graph(views)))
-    model.save(out)
+    if source is not None:
+        write_json(out / SOURCE, dict(source))
+    model.save(out, ids=ids)
     (out / FILE_NAME).unlink(missing_ok=True)
     return model
+
+
+def run_input(
+    out: Path,
+    source: str | None,
+    files: Sequence[str] | None,
+    backbones: Sequence[str] | None,
+    *,
+    names: Sequence[str] | None = None,
+    join: Join | None = None,
+    **options: Any,
+) -> Input:
+    """The views to fit: from files, from a store, or extracted into ``out/features``.
+
+    ``options`` are those of ``extract_source``. An interrupted extraction is taken up.
+    """
+    if source is None or is_store(Path(source)):
+        if backbones:
+            what = f"{source} holds features already" if source else "there is none"
+            raise ValueError(f"--backbone needs a SOURCE of samples: {what}")
+        return read_input(source, files, names, join or "error")
+    if files:
+        raise ValueError("give a SOURCE, or views with --view; not both")
+    wanted = list(parse_backbones(backbones or ()))
+    extract_source(source, backbones or (), out / FEATURES, **options)
+    # What one model could not read, all do without.
+    found = open_input(out / FEATURES, names or wanted, join or "inner")
+    return replace(found, source={**(found.source or {}), "store": FEATURES})
 
 
 def mean_graph(graphs: list[csr_matrix]) -> csr_matrix:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,20 +25,50 @@ def check_prediction_path(path: Path) -> None:
         raise ValueError(f"{path}: there is no directory {path.parent}; make it first")
 
 
-def write_predictions(path: Path, probabilities: NDArray[np.float64]) -> None:
+def write_predictions(
+    path: Path, probabilities: NDArray[np.float64], ids: Sequence[str] | None = None
+) -> None:
     """Cluster and confidence per sample (.csv), or the clusters alone (.npy)."""
     clusters = probabilities.argmax(axis=1)
     if path.suffix == ".npy":
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.save(file, clusters)
         return
-    write_text(path, prediction_table(clusters, probabilities.max(axis=1)))
+    write_text(path, prediction_table(clusters, probabilities.max(axis=1), ids))
 
 
 def prediction_table(
-    clusters: NDArray[np.int64], confidence: NDArray[np.float64]
+    clusters: NDArray[np.int64],
+    confidence: NDArray[np.float64],
+    ids: Sequence[str] | None = None,
 ) -> str:
-    """CSV text with the columns sample, cluster and confidence."""
-    rows = zip(clusters.tolist(), confidence.tolist(), strict=True)
-    lines = (f"{i},{k},{c!r}\n" for i, (k, c) in enumerate(rows))
-    return "sample,cluster,confidence\n" + "".join(lines)
+    """CSV text with the columns sample, cluster and confidence.
+
+    A sample is called by its id, or by its number where there are no ids.
+    """
+    names = range(len(clusters)) if ids is None else ids
+    if len(names) != len(clusters):
+        raise ValueError(f"{len(names)} ids for {len(clusters)} samples")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["sample", "cluster", "confidence"])
+    rows = zip(names, clusters.tolist(), confidence.tolist(), strict=True)
+    writer.writerows((name, k, repr(c)) for name, k, c in rows)
+    return text.getvalue()
+
+
+def read_prediction_table(
+    path: Path,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Clusters and confidences of a table, whatever its samples are called."""
+    table = np.loadtxt(
+        path,
+        delimiter=",",
+        skiprows=1,
+        usecols=(1, 2),
+        quotechar='"',
+        comments=None,
+        encoding="utf-8",
+        ndmin=2,
+    )
+    return table[:, 0].astype(np.int64), table[:, 1]

@@ -5,6 +5,9 @@ one file per view (the file's name is the view's) and ``labels`` in the same for
 
     pets/train/dino.npy  pets/train/clip.npy  pets/train/labels.npy
     pets/test/dino.npy   pets/test/clip.npy   pets/test/labels.npy
+
+``train`` and ``test`` may be feature stores, and so may the directory itself: then the
+fitted samples are scored. A store knows its labels.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sagl.features.files import SUFFIXES, parse_view_option, read_array, read_labels
+from sagl.features.store import FeatureStore, is_store
 from sagl.views import Views
 
 _LABELS = "labels"
@@ -42,13 +46,27 @@ def read_views(options: Sequence[str]) -> Views:
 
 @dataclass(frozen=True)
 class Part:
-    """Files of some samples: ``NAME=FILE`` of each view, and the labels if known."""
+    """Files of some samples: ``NAME=FILE`` of each view, and the labels if known.
+
+    Of a feature store, its path and the names of the views.
+    """
 
     views: tuple[str, ...]
     labels: str | None = None
+    store: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The views' names."""
+        if self.store is not None:
+            return self.views
+        return tuple(parse_view_option(option)[0] for option in self.views)
 
     def read(self) -> tuple[Views, NDArray[Any] | None]:
         """Views and labels, as many of the one as of the other."""
+        if self.store is not None:
+            joined = FeatureStore.open(self.store).join(self.views, "inner")
+            return joined.views, joined.labels
         views = read_views(self.views)
         if self.labels is None:
             return views, None
@@ -84,24 +102,28 @@ class Source:
 
 
 def find_source(directory: Path, views: Sequence[str] | None = None) -> Source:
-    """The files of a directory with ``train`` and perhaps ``test`` in it.
+    """A directory with ``train`` and perhaps ``test`` in it, or a feature store.
 
     ``views`` picks some of the views, in this order; by default all, by name.
     """
+    if is_store(directory):
+        return Source(directory.resolve().name, _find_part(directory, views))
     if not (directory / "train").is_dir():
         raise ValueError(
             f"{directory}: there is no directory train in it; expected train/VIEW.npy, "
-            "train/labels.npy and perhaps the same under test"
+            "train/labels.npy and perhaps the same under test, or a feature store"
         )
     train = _find_part(directory / "train", views)
     test = None
     if (directory / "test").is_dir():
-        names = [_view_name(option) for option in train.views]
-        test = _find_part(directory / "test", names)
+        test = _find_part(directory / "test", train.names)
     return Source(directory.resolve().name, train, test)
 
 
 def _find_part(directory: Path, wanted: Sequence[str] | None) -> Part:
+    if is_store(directory):
+        names = _chosen(directory, list(FeatureStore.open(directory)), wanted)
+        return Part(tuple(names), store=str(directory))
     files: dict[str, Path] = {}
     for path in sorted(directory.iterdir()):
         if path.suffix.lower() not in SUFFIXES or path.name.startswith("."):
@@ -112,19 +134,21 @@ def _find_part(directory: Path, wanted: Sequence[str] | None) -> Part:
     labels = files.pop(_LABELS, None)
     if not files:
         raise ValueError(f"{directory}: no view in it; expected files such as clip.npy")
-    names = list(files) if wanted is None else list(wanted)
-    for name in names:
-        if name not in files:
-            raise ValueError(
-                f"{directory}: there is no view {name!r}, only {', '.join(files)}"
-            )
+    names = _chosen(directory, list(files), wanted)
     options = tuple(f"{name}={files[name]}" for name in names)
     return Part(options, None if labels is None else str(labels))
 
 
-def _view_name(option: str) -> str:
-    return parse_view_option(option)[0]
+def _chosen(
+    directory: Path, there: list[str], wanted: Sequence[str] | None
+) -> list[str]:
+    for name in wanted or ():
+        if name not in there:
+            raise ValueError(
+                f"{directory}: there is no view {name!r}, only {', '.join(there)}"
+            )
+    return there if wanted is None else list(wanted)
 
 
 def _part(value: dict[str, Any]) -> Part:
-    return Part(tuple(value["views"]), value["labels"])
+    return Part(tuple(value["views"]), value["labels"], value.get("store"))

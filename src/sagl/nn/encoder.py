@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from sagl.nn.neighbours import unit_rows
+
 # A matrix product; prediction passes one that is free of rounding (nn/inference.py).
 Product = Callable[[Tensor, Tensor], Tensor]
 
@@ -21,6 +23,7 @@ class LinearEncoder(nn.Module):
 
     shift: Tensor
     scale: Tensor
+    row_length: Tensor
 
     def __init__(
         self, width: int, n_clusters: int, generator: torch.Generator | None = None
@@ -30,10 +33,15 @@ class LinearEncoder(nn.Module):
         self.g = nn.Parameter(self.v.detach().norm(dim=1))
         self.b = nn.Parameter(uniform_fan_in((n_clusters,), width, generator))
         self.register_buffer("shift", torch.zeros(width))
-        self.register_buffer("scale", torch.ones(()))
+        self.register_buffer("scale", torch.ones(width))
+        self.register_buffer("row_length", torch.zeros(()))
 
     def standardize(self, h: Tensor) -> Tensor:
-        return (h - self.shift) * self.scale
+        """(h − shift) · scale, then rows of length ``row_length`` unless that is 0."""
+        h = (h - self.shift) * self.scale
+        if self.row_length == 0:
+            return h
+        return unit_rows(h) * self.row_length
 
     def weight(self) -> Tensor:
         """W, of shape (C, d): each row has the length g."""

@@ -14,11 +14,11 @@ from sagl.nn.choices import check_choice
 from sagl.nn.network import Network
 from sagl.views import Views
 
-Normalization = Literal["none", "center"]
+Normalization = Literal["none", "center", "standard"]
 
 # The length that centred features have on average: the scale at which CLIP features
 # come and at which the paper's learning rates were chosen.
-_MEAN_NORM = 10.0
+MEAN_NORM = 10.0
 # Views up to this size live on the device as float32; larger ones are read per batch.
 _RESIDENT_BYTES = 4 << 30
 _BLOCK_ROWS = 8192
@@ -28,21 +28,23 @@ def set_standardization(network: Network, views: Views, kind: Normalization) -> 
     """Measure each view and store its shift and scale in the network.
 
     ``"none"`` leaves features as they are; ``"center"`` subtracts the mean sample and
-    scales so that the mean distance from it is 10.
+    scales so that the mean distance from it is 10; ``"standard"`` brings every column
+    to mean 0 and deviation 1, then every row to length 10.
     """
     measured = standardization(views, kind)
     for view, (shift, scale) in zip(network.view_networks, measured, strict=True):
         view.encoder.shift.copy_(torch.from_numpy(shift))
-        view.encoder.scale.fill_(scale)
+        view.encoder.scale.copy_(torch.from_numpy(scale))
+        view.encoder.row_length.fill_(MEAN_NORM if kind == "standard" else 0.0)
 
 
 def standardization(
     views: Views, kind: Normalization
-) -> list[tuple[NDArray[np.float64], float]]:
-    """Shift and scale of each view, for (h − shift) · scale."""
+) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Shift and scale of each column of each view, for (h − shift) · scale."""
     check_choice("normalize", kind, Normalization)
     if kind == "none":
-        return [(np.zeros(width), 1.0) for width in views.widths]
+        return [(np.zeros(width), np.ones(width)) for width in views.widths]
     n = len(views)
     sums = [np.zeros(width) for width in views.widths]
     for block in views.blocks(_BLOCK_ROWS):
@@ -50,10 +52,27 @@ def standardization(
             total += h.sum(axis=0, dtype=np.float64)
     means = [total / n for total in sums]
     norms = [0.0] * len(means)
+    squares = [np.zeros(width) for width in views.widths]
     for block in views.blocks(_BLOCK_ROWS):
         for i, h in enumerate(block):
-            norms[i] += float(np.linalg.norm(h - means[i], axis=1).sum())
-    return [(m, _MEAN_NORM * n / norm) for m, norm in zip(means, norms, strict=True)]
+            centred = h - means[i]
+            norms[i] += float(np.linalg.norm(centred, axis=1).sum())
+            squares[i] += np.square(centred).sum(axis=0)
+    if kind == "standard":
+        deviations = [np.sqrt(total / n) for total in squares]
+        return [(m, _inverse(d, m)) for m, d in zip(means, deviations, strict=True)]
+    return [
+        (m, np.full(len(m), MEAN_NORM * n / norm))
+        for m, norm in zip(means, norms, strict=True)
+    ]
+
+
+def _inverse(
+    deviations: NDArray[np.float64], means: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """1 / deviation; 0 for a column that varies by no more than rounding."""
+    varies = deviations > 1e-6 * np.abs(means)
+    return np.divide(1.0, deviations, out=np.zeros_like(deviations), where=varies)
 
 
 class Feed:

@@ -1,0 +1,45 @@
+"""Checks of single parameters: what is wrong, with which value, and what is right."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False; got {value!r}")
+    return bool(value)
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """A whole number of at least ``least``."""
+    whole = not isinstance(value, bool) and hasattr(value, "__index__")
+    if not whole or value < least:
+        raise ValueError(
+            f"{name} must be a whole number of at least {least}; got {value!r}"
+        )
+    return int(value)
+
+
+def number(
+    name: str,
+    value: Any,
+    least: float,
+    *,
+    strict: bool = False,
+    below: float = math.inf,
+) -> float:
+    """A number of at least ``least`` (above it if ``strict``) and below ``below``."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise ValueError(f"{name} must be a number; got {value!r}")
+    found = float(value)
+    if not least <= found < below or (strict and found == least):
+        bound = f"above {least}" if strict else f"at least {least}"
+        limit = "finite" if below == math.inf else f"below {below}"
+        raise ValueError(f"{name} must be {bound} and {limit}; got {value!r}")
+    return found

@@ -1,0 +1,123 @@
+"""``sagl report``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from sagl.cli.options import (
+    DeviceOption,
+    JsonOption,
+    QuietOption,
+    RunArgument,
+    print_json,
+)
+
+
+def report(
+    run: RunArgument,
+    store: Annotated[
+        Path | None, typer.Option(help="The feature store that the run was fitted on.")
+    ] = None,
+    view: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE", help="Or its views, as for sagl fit."),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(help="Pictures or texts to show: a folder, list or table."),
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="True labels, one per sample: they only score.")
+    ] = None,
+    columns: Annotated[
+        Path | None,
+        typer.Option(help="A .csv of more columns to colour by, joined by id."),
+    ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option(help="Names and marks that the explorer exported (.json)."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="By default report.html in RUN.")
+    ] = None,
+    parquet: Annotated[
+        Path | None, typer.Option(help="Also write a table for embedding-atlas.")
+    ] = None,
+    thumbnails: Annotated[
+        bool, typer.Option(help="Show pictures, at most 5,000.")
+    ] = True,
+    tsne: Annotated[bool, typer.Option(help="Draw t-SNE figures of the views.")] = True,
+    graph: Annotated[
+        bool | None,
+        typer.Option(help="A graph per view; by default up to 50,000 samples."),
+    ] = None,
+    device: DeviceOption = "auto",
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write what a run found as one page that opens without a server or network."""
+    from sagl.report.inputs import open_inputs
+    from sagl.report.write import write_report
+
+    inputs = open_inputs(
+        run,
+        store=store,
+        views=view or (),
+        source=source,
+        labels=labels,
+        columns=columns,
+        names=names,
+    )
+    with progress(quiet) as told:
+        result = write_report(
+            run,
+            inputs,
+            out,
+            thumbnails=thumbnails,
+            tsne_rows=None if tsne else 0,
+            graph=graph,
+            parquet=parquet,
+            device=device,
+            progress=told,
+        )
+    if as_json:
+        print_json(result)
+    else:
+        show(result)
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A bar on stderr with the name of what is being done."""
+    from tqdm import tqdm
+
+    from sagl.report.write import STAGES
+
+    with tqdm(total=STAGES, disable=quiet, file=sys.stderr, leave=False) as bar:
+
+        def told(what: str) -> None:
+            bar.set_description(what)
+            bar.update(1)
+
+        yield told
+
+
+def show(result: dict[str, Any]) -> None:
+    """The numbers and the path, for people."""
+    console = Console(soft_wrap=True, highlight=False)
+    for label, value in result["headline"].items():
+        console.print(f"{label}: {value}", markup=False)
+    for warning in result["warnings"]:
+        console.print(f"warning: {warning}", markup=False)
+    if result["parquet"]:
+        line = f"embedding-atlas {result['parquet']} --x x --y y --neighbors neighbors"
+        console.print(line, markup=False)
+    size = result["bytes"] / 1e6
+    console.print(f"{result['out']} ({size:.1f} MB)", markup=False, style="bold")

@@ -1,0 +1,131 @@
+"""``sagl store``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sagl.cli.options import JsonOption, print_json
+from sagl.cli.source_options import JoinOption, ViewsOption, listed
+
+store = typer.Typer(
+    name="store",
+    help="Look at, check, merge and export feature stores.",
+    no_args_is_help=True,
+)
+StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="A feature store.")]
+
+
+@store.command()
+def info(path: StorePath, as_json: JsonOption = False) -> None:
+    """Show the views of a store, their models and their samples."""
+    facts = _facts(path)
+    if as_json:
+        print_json(facts)
+    else:
+        _show(facts)
+
+
+@store.command()
+def verify(path: StorePath, as_json: JsonOption = False) -> None:
+    """Read everything: checksums, rows, and values that are NaN or infinite.
+
+    Ends with exit code 1 when something is wrong.
+    """
+    from sagl.features.store import verify as find_faults
+
+    faults = find_faults(path)
+    if as_json:
+        print_json({"store": str(path), "faults": faults})
+    else:
+        for fault in faults:
+            typer.echo(fault)
+        typer.echo(f"{path}: {len(faults)} faults" if faults else f"{path} is whole")
+    if faults:
+        raise typer.Exit(1)
+
+
+@store.command()
+def merge(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="STORE…", help="Stores, or unfinished parts of one."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The merged store; without it a single STORE is finished."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make one store of several, or finish one that several processes wrote to."""
+    from sagl.features.store import merge as merge_stores
+
+    merged = merge_stores(paths, out)
+    facts = _facts(merged)
+    if as_json:
+        print_json(facts)
+    else:
+        _show(facts)
+
+
+@store.command()
+def export(
+    path: StorePath,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the files go.")],
+    form: Annotated[
+        str, typer.Option("--format", help="npy, npz, parquet or csv.")
+    ] = "npy",
+    views: ViewsOption = None,
+    join: JoinOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write one file per view, the ids and the labels for other tools."""
+    from sagl.features.store import FeatureStore
+    from sagl.features.store import export as export_store
+
+    files = export_store(
+        FeatureStore.open(path),
+        out,
+        form,  # type: ignore[arg-type]
+        names=listed(views),
+        join=join or "error",  # type: ignore[arg-type]
+    )
+    if as_json:
+        print_json({"files": [str(file) for file in files]})
+    else:
+        for file in files:
+            typer.echo(file)
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    from sagl.features.store import FeatureStore
+
+    return FeatureStore.open(path).describe()
+
+
+def _show(facts: dict[str, Any]) -> None:
+    table = Table(title=f"feature store {facts['store']}")
+    for column in ("view", "model", "samples", "width", "type", "files", "MiB"):
+        table.add_column(column, justify="left" if column in "view model" else "right")
+    for name, view in facts["views"].items():
+        table.add_row(
+            name,
+            str(view["model"] or ""),
+            f"{view['rows']:,}",
+            f"{view['dim']:,}",
+            view["dtype"],
+            f"{view['files']:,}",
+            f"{view['bytes'] / 2**20:,.1f}",
+        )
+    console = Console()
+    console.print(table)
+    labelled = "with labels" if facts["labelled"] else "without labels"
+    console.print(f"{facts['samples']:,} samples are in every view, {labelled}")
+    if facts["skipped"]:
+        console.print(f"{facts['skipped']:,} were skipped: skipped.csv says why")
+    for name in facts["unfinished"]:
+        console.print(f"view {name} is not finished")

@@ -1,0 +1,9 @@
+"""Clusters as a search: labels that linear maps and a graph can both predict.
+
+``space``      standardised samples, ridge regressions that leave one out, a graph
+``score``      how good labels are, without knowing the truth
+``anneal``     soft labels that sharpen while maps and graph learn to predict them
+``proposals``  spectral clusters of the graph, consensus of several partitions
+``search``     many proposals, annealed, the best one by score
+``readout``    a network that predicts given labels
+"""

@@ -1,0 +1,61 @@
+"""How good a partition is, without knowing the truth.
+
+    score = I(label; label predicted from a view without the sample)   mean over views
+          + I(label; label of a neighbour)                            over all edges
+
+in nats. Arbitrary labels cannot be predicted, so both are zero; one big cluster tells
+nothing, so both are zero; a cluster split in two without reason is confused with its
+other half and gains nothing. The first term asks for what linear models of every
+view agree on, the second for what the neighbourhood agrees on: each alone can be
+cheated by a partition that only a linear model, or only a graph, would draw.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sagl.partition.space import Space, one_hot
+
+
+class Score(NamedTuple):
+    """Both terms, in nats, and how often a view's prediction is the label."""
+
+    linear: float
+    graph: float
+    agreement: float
+
+    @property
+    def total(self) -> float:
+        return self.linear + self.graph
+
+
+@torch.no_grad()
+def score(space: Space, labels: Tensor, n_clusters: int) -> Score:
+    """Score of labels 0 … C − 1, (n,)."""
+    Y = one_hot(labels, n_clusters)
+    share = Y.mean(dim=0)
+    linear, agreement = 0.0, 0.0
+    for judge in space.judges:
+        # An empty cluster has no share to be predicted: nobody is put into it.
+        predicted = (judge.left_out(Y - share) + share).argmax(dim=1)
+        linear += mutual_information(_joint(predicted, labels, n_clusters))
+        agreement += float((predicted == labels).float().mean())
+    A = space.affinity
+    ends = _joint(labels[A.rows()], labels[A.cols], n_clusters, A.entries)
+    views = len(space.judges)
+    return Score(linear / views, mutual_information(ends), agreement / views)
+
+
+def mutual_information(joint: Tensor) -> float:
+    """Of two variables, in nats, from a table of their counts, (C, C)."""
+    p = joint.double() / joint.sum()
+    expected = p.sum(dim=1, keepdim=True) * p.sum(dim=0)
+    seen = p > 0
+    return float((p[seen] * (p[seen] / expected[seen]).log()).sum())
+
+
+def _joint(a: Tensor, b: Tensor, n: int, weights: Tensor | None = None) -> Tensor:
+    return torch.bincount(a * n + b, weights=weights, minlength=n * n).reshape(n, n)

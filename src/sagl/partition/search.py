@@ -1,0 +1,89 @@
+"""Many proposals, annealed, and the best one by a score that needs no labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sagl.partition.anneal import COOL, WARM, anneal, random_start, softened
+from sagl.partition.proposals import consensus, spectral_labels
+from sagl.partition.score import Score, score
+from sagl.partition.space import Space
+
+RESTARTS = 4
+_ROUNDS = 2
+_COMMITTEES = (3, 5)  # how many of the best partitions form a consensus
+
+
+class Candidate(NamedTuple):
+    """A partition, where it came from, and its score."""
+
+    labels: Tensor
+    origin: str
+    score: Score
+
+
+def search(
+    space: Space,
+    n_clusters: int,
+    seed: int,
+    known: Sequence[Tensor] = (),
+    *,
+    restarts: int = RESTARTS,
+    on_candidate: Callable[[Candidate], None] | None = None,
+) -> list[Candidate]:
+    """Candidates, the best first.
+
+    Parameters
+    ----------
+    space : Space
+    n_clusters, seed : int
+    known : sequence of Tensor (n,)
+        Partitions found by other means, such as a trained network.
+    restarts : int
+        How many random starts are annealed.
+    on_candidate : callable, optional
+        Told of each candidate, for progress.
+    """
+    C = n_clusters
+    found: list[Candidate] = []
+
+    def add(labels: Tensor, origin: str) -> None:
+        candidate = Candidate(labels, origin, score(space, labels, C))
+        found.append(candidate)
+        if on_candidate is not None:
+            on_candidate(candidate)
+
+    def polish(labels: Tensor, hot: float, steps: int) -> Tensor:
+        soft = softened(labels, C)
+        return anneal(space, soft, hot=hot, steps=steps, first_graph=0.0)
+
+    for labels in known:
+        add(labels, "network")
+        add(polish(labels, WARM, 60), "network, annealed")
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(restarts):
+        add(anneal(space, random_start(space, C, generator)), "random, annealed")
+    spectral = spectral_labels(space, C, seed % 2**32)
+    add(spectral, "spectral")
+    add(polish(spectral, COOL, 40), "spectral, annealed")
+    for _ in range(_ROUNDS):
+        found.sort(key=_by_score)
+        best = [candidate.labels for candidate in found]
+        for size in _COMMITTEES:
+            labels = consensus(space, best[:size], C, seed % 2**32)
+            add(polish(labels, COOL, 40), "consensus, annealed")
+    found.sort(key=_by_score)
+    return found
+
+
+def candidates_of(known: int = 0, restarts: int = RESTARTS) -> int:
+    """How many candidates ``search`` will look at."""
+    return 2 * known + restarts + 2 + _ROUNDS * len(_COMMITTEES)
+
+
+def _by_score(candidate: Candidate) -> float:
+    return -candidate.score.total

@@ -1,0 +1,117 @@
+"""Standardised samples and what predicts labels of them: ridge regressions, a graph.
+
+A label that others can predict is a label that means something. Two predictors are
+cheap enough to be asked thousands of times: per view, a ridge regression evaluated with
+each sample left out of its own fit, in closed form; and the neighbours of a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from sagl.nn.neighbours import nearest_neighbours, unit_rows
+from sagl.nn.sparse import CSR, row_sums
+
+NEIGHBOURS = 10
+# Ridge penalties, in units of the mean squared length of a row times one sample. The
+# weak one fits labels; the strong one, which can use but few directions, judges them.
+FIT_PENALTY = 10.0
+JUDGE_PENALTY = 100.0
+
+
+class Ridge:
+    """Ridge regression on one view: (XᵀX + λ)⁻¹ is factored once, for any targets."""
+
+    def __init__(self, x: Tensor, penalty: float) -> None:
+        self.x = x  # (n, d)
+        gram = (x.T @ x).double()
+        weight = penalty * gram.trace() / len(x)
+        identity = torch.eye(len(gram), dtype=gram.dtype, device=x.device)
+        self._factor = torch.linalg.cholesky(gram + weight * identity).to(x)
+        half = torch.linalg.solve_triangular(self._factor, x.T, upper=False)
+        # How much a sample's own target counts in its prediction; below 1 by λ > 0.
+        self.leverage = half.square().sum(dim=0).clamp(max=0.999)[:, None]  # (n, 1)
+
+    def weights(self, targets: Tensor) -> Tensor:
+        """(d, C) for targets (n, C) of mean zero."""
+        return torch.cholesky_solve(self.x.T @ targets, self._factor)
+
+    def left_out(self, targets: Tensor) -> Tensor:
+        """What the fit to all other samples predicts for each sample, (n, C).
+
+        The well-known identity of ridge regression: (ŷ − l y) / (1 − l) for a sample
+        of leverage l.
+        """
+        fitted = self.x @ self.weights(targets)
+        return fitted.addcmul_(self.leverage, targets, value=-1).div_(1 - self.leverage)
+
+
+class Space:
+    """Samples in one or more views, with their predictors.
+
+    Parameters
+    ----------
+    features : sequence of Tensor (n, d)
+        Standardised views. Only the directions of rows are used.
+    """
+
+    def __init__(self, features: Sequence[Tensor]) -> None:
+        self.views = [unit_rows(h.float()) for h in features]
+        self.fits = [Ridge(x, FIT_PENALTY) for x in self.views]
+        self.judges = [Ridge(x, JUDGE_PENALTY) for x in self.views]
+        self.affinity = affinity(self.views)
+        self.graph = row_stochastic(self.affinity)
+
+    def __len__(self) -> int:
+        return len(self.views[0])
+
+
+def affinity(views: Sequence[Tensor], neighbours: int = NEIGHBOURS) -> CSR:
+    """Who is near whom, summed over the views: symmetric (n, n).
+
+    exp(−d² / (σ_i σ_j)) for each of a sample's nearest neighbours, where σ is the
+    distance to the last of them: dense and thin regions count alike.
+    """
+    n = len(views[0])
+    count = min(neighbours, n - 1)
+    near = torch.arange(n, device=views[0].device)[:, None].expand(n, count).flatten()
+    rows: list[Tensor] = []
+    cols: list[Tensor] = []
+    weights: list[Tensor] = []
+    for x in views:
+        found, cosines = nearest_neighbours(x, count)
+        squared = (2 - 2 * cosines).clamp_min(1e-6)
+        width = squared[:, -1].sqrt()
+        weight = (-squared / (width[:, None] * width[found])).exp().flatten() / 2
+        rows += [near, found.flatten()]
+        cols += [found.flatten(), near]
+        weights += [weight, weight]
+    return from_edges(torch.cat(rows), torch.cat(cols), torch.cat(weights), n)
+
+
+def from_edges(rows: Tensor, cols: Tensor, weights: Tensor, n: int) -> CSR:
+    """A square matrix from its entries; those of the same place are summed."""
+    places, which = torch.unique(rows * n + cols, return_inverse=True)
+    entries = weights.new_zeros(len(places)).index_add_(0, which, weights)
+    ends = torch.bincount(places // n, minlength=n).cumsum(0)
+    return CSR(torch.cat([ends.new_zeros(1), ends]), places % n, entries, (n, n))
+
+
+def row_stochastic(matrix: CSR) -> CSR:
+    """The matrix with its rows scaled to sum to one."""
+    sums = row_sums(matrix, matrix.entries)
+    return matrix.with_entries(matrix.entries / sums[matrix.rows()])
+
+
+def mean_of(a: CSR, b: CSR) -> CSR:
+    """(A + B) / 2."""
+    rows, cols = torch.cat([a.rows(), b.rows()]), torch.cat([a.cols, b.cols])
+    return from_edges(rows, cols, torch.cat([a.entries, b.entries]) / 2, a.shape[0])
+
+
+def one_hot(labels: Tensor, n_clusters: int) -> Tensor:
+    """Labels (n,) as rows (n, C) of float32."""
+    return torch.nn.functional.one_hot(labels, n_clusters).float()

@@ -1,0 +1,167 @@
+"""Where samples go in a plane: t-SNE by openTSNE, at any number of samples."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.decomposition import PCA
+
+from sagl.estimator import SAGL
+from sagl.nn.inference import anchor_features
+from sagl.report.style import load
+from sagl.views import Views
+
+Points = NDArray[np.float64]  # (n, 2)
+
+SAMPLE = 5_000  # samples that t-SNE lays out itself; more make the picture no clearer
+LEVELS = ("original features", "linear features", "representations")
+_PERPLEXITY = 30
+_FEW = 12  # fewer samples than this have no neighbourhoods to keep
+_COMPONENTS = 50  # wide features are first reduced to so many, as is usual
+_NEIGHBOURS = 10  # sampled neighbours that place a sample outside the sample
+
+
+def stratified_rows(
+    labels: ArrayLike, size: int = SAMPLE, seed: int = 0
+) -> NDArray[np.int64]:
+    """Positions of at most ``size`` samples, every cluster by its share, in order.
+
+    A cluster too small for a share of its own keeps one sample as long as there is
+    room, so that none disappears from a picture.
+
+    Examples
+    --------
+    >>> from sagl.report.embedding import stratified_rows
+    >>> labels = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1]
+    >>> [labels[i] for i in stratified_rows(labels, size=5)]
+    [0, 0, 0, 0, 1]
+    """
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or not len(labels) or size < 1:
+        raise ValueError(
+            f"expected labels of shape (n,) and a size of at least 1; got shape "
+            f"{labels.shape} and size {size}"
+        )
+    n = len(labels)
+    if n <= size:
+        return np.arange(n)
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(n)
+    by_cluster = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    _, counts = np.unique(labels, return_counts=True)
+    # The r-th of a cluster's samples is wanted r/count deep into it: taking the
+    # least deep ones first takes shares, and everybody's first before any second.
+    ranks = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)
+    depth = ranks / np.repeat(counts, counts)
+    chosen = np.argsort(depth, kind="stable")[:size]
+    return np.sort(by_cluster[chosen])
+
+
+def tsne(features: ArrayLike, *, seed: int = 0) -> Points:
+    """t-SNE of all rows, (n, 2): the same for the same input and seed."""
+    X = _reduced(features, seed)
+    start = _plane(X)
+    if len(X) < _FEW or not start.any():
+        return start
+    return np.asarray(_fit(X, seed), dtype=np.float64)
+
+
+def embed_all(
+    features: ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    sample: int = SAMPLE,
+    seed: int = 0,
+) -> Points:
+    """Coordinates of every row, (n, 2), also for hundreds of thousands.
+
+    t-SNE lays out a sample, stratified by ``labels`` where given; every other row goes
+    where its nearest neighbours in the sample are, and openTSNE then lets each of them
+    find its place among the fixed ones.
+    """
+    X = _reduced(features, seed)
+    if len(X) <= sample:
+        return tsne(X, seed=seed)
+    strata = np.zeros(len(X), dtype=np.int64) if labels is None else labels
+    rows = stratified_rows(strata, sample, seed)
+    points = np.empty((len(X), 2))
+    if len(rows) < _FEW or not _plane(X[rows]).any():
+        return _plane(X)
+    fitted = _fit(X[rows], seed)
+    points[rows] = fitted
+    rest = np.setdiff1d(np.arange(len(X)), rows)
+    placed = fitted.prepare_partial(
+        X[rest], initialization="median", k=_NEIGHBOURS, perplexity=5
+    )
+    placed.optimize(
+        n_iter=25, learning_rate=0.1, max_grad_norm=0.25, inplace=True, n_jobs=1
+    )
+    points[rest] = placed
+    return points
+
+
+class LevelFeatures(NamedTuple):
+    """One view's features of some samples at the paper's three levels."""
+
+    original: NDArray[Any]
+    linear: NDArray[Any]
+    final: NDArray[Any]
+
+    def named(self) -> dict[str, NDArray[Any]]:
+        """The levels under the names that figures show."""
+        return dict(zip(LEVELS, self, strict=True))
+
+
+def three_levels(
+    model: SAGL, views: Views, rows: NDArray[np.int64] | None = None
+) -> dict[str, LevelFeatures]:
+    """Per view: features as given, after the linear map (z), and as represented (p)."""
+    import torch
+
+    some = views if rows is None else views[np.sort(rows)]
+    some = model.check_views(some)
+    originals = some.take(np.arange(len(some)))
+    linear = anchor_features(model.network_, [torch.from_numpy(h) for h in originals])
+    final = np.split(model.transform(some), len(some.names), axis=1)
+    return {
+        name: LevelFeatures(h, z.cpu().numpy(), p)
+        for name, h, z, p in zip(some.names, originals, linear, final, strict=True)
+    }
+
+
+def _fit(X: NDArray[Any], seed: int) -> Any:
+    opentsne = load("openTSNE")
+    method = opentsne.TSNE(
+        perplexity=min(_PERPLEXITY, (len(X) - 1) / 3),
+        initialization="pca",
+        random_state=seed,
+        n_jobs=1,  # threads would change the order of sums
+    )
+    return method.fit(X)
+
+
+def _reduced(features: ArrayLike, seed: int) -> NDArray[np.float64]:
+    X = np.asarray(features)
+    if X.ndim != 2 or not X.size:
+        raise ValueError(f"expected samples x features; got shape {X.shape}")
+    if not np.isfinite(X).all():
+        row = int(np.argwhere(~np.isfinite(X))[0, 0])
+        raise ValueError(f"row {row} holds NaN or infinity; remove or replace it")
+    if X.shape[1] == 1:
+        X = np.hstack([X, np.zeros_like(X)])  # openTSNE starts from two directions
+    if min(X.shape) <= _COMPONENTS:
+        return X.astype(np.float64)
+    reduce = PCA(_COMPONENTS, svd_solver="randomized", random_state=seed)
+    reduced: NDArray[np.float64] = reduce.fit_transform(X.astype(np.float32))
+    return reduced.astype(np.float64)
+
+
+def _plane(X: NDArray[np.float64]) -> Points:
+    """The two main directions: for few samples, and to see whether any differ."""
+    points = np.zeros((len(X), 2))
+    centred = X - X.mean(axis=0)
+    if centred.any():
+        points[:] = PCA(2, svd_solver="full").fit_transform(X)
+    return points

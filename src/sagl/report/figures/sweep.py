@@ -1,0 +1,117 @@
+"""What a sweep found: the score against each setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sagl.report.saving import describe
+from sagl.report.style import (
+    PALETTE,
+    grid,
+    ink,
+    log_numbers,
+    name_axes,
+    name_ticks,
+    panels,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COLUMNS = 3
+_WIDE_RANGE = 20  # largest over smallest value, from which a scale is logarithmic
+
+
+def draw_sweep(
+    trials: Sequence[Mapping[str, Any]],
+    scores: Sequence[float],
+    *,
+    measure: str = "score",
+    axes: Sequence[Axes] | None = None,
+) -> list[Axes]:
+    """One panel per setting that varies; every trial is a point, the best a ring.
+
+    Parameters
+    ----------
+    trials : sequence of mappings of a setting to its value
+        What was tried. Numbers have an axis, other values a place each.
+    scores : sequence of float
+        The score of each trial, higher is better; NaN for a trial that failed.
+    measure : str, default="score"
+        What the score is.
+    axes : sequence of Axes, optional
+        Where to draw, one per setting that varies; by default a new figure.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape != (len(trials),) or not np.isfinite(values).any():
+        raise ValueError(
+            f"expected one score per trial and at least one that is a number; got "
+            f"{values.shape} for {len(trials)} trials"
+        )
+    settings = _varied(trials)
+    if axes is None:
+        rows = -(-len(settings) // _COLUMNS)
+        columns = min(_COLUMNS, len(settings))
+        axes = panels(rows, columns, height=0.4 + 2.1 * rows)
+    best = int(np.nanargmax(values))
+    for ax, name in zip(axes, settings, strict=False):
+        _draw_setting(ax, [trial.get(name) for trial in trials], values, best)
+        name_axes(ax, plain(name, 24), "")
+        grid(ax)
+    for ax in axes[len(settings) :]:
+        ax.set_visible(False)
+    for ax in axes[:: min(_COLUMNS, len(settings))]:
+        ax.set_ylabel(plain(measure, 24), parse_math=False)
+    chosen = ", ".join(
+        f"{name} = {_shown(trials[best].get(name))}" for name in settings
+    )
+    describe(
+        axes[0],
+        alt=f"Points of {measure} against {', '.join(settings)} for {len(trials)} "
+        f"trials; the best, {values[best]:.4g}, has {chosen}.",
+        caption=f"{len(trials)} trials; the ring is the best: {chosen} "
+        f"({measure} {values[best]:.4g}).",
+    )
+    return list(axes[: len(settings)])
+
+
+def _varied(trials: Sequence[Mapping[str, Any]]) -> list[str]:
+    names = dict.fromkeys(name for trial in trials for name in trial)
+    varied = [
+        name for name in names if len({repr(trial.get(name)) for trial in trials}) > 1
+    ]
+    return varied or list(names)[:1]
+
+
+def _draw_setting(
+    ax: Axes, found: list[Any], scores: NDArray[np.float64], best: int
+) -> None:
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in found):
+        places = np.array(found, dtype=np.float64)
+        if places.min() > 0 and places.max() / places.min() >= _WIDE_RANGE:
+            ax.set_xscale("log")
+    else:
+        kinds = list(dict.fromkeys(_shown(value) for value in found))
+        places = np.array([kinds.index(_shown(value)) for value in found], dtype=float)
+        name_ticks(ax.xaxis, range(len(kinds)), kinds, limit=12)
+        ax.set_xlim(-0.5, len(kinds) - 0.5)
+    ax.scatter(places, scores, s=16, color=PALETTE[0], alpha=0.7, linewidths=0)
+    ax.scatter(
+        places[best],
+        scores[best],
+        s=70,
+        facecolor="none",
+        edgecolor=ink(ax),
+        linewidths=1.3,
+    )
+    if ax.get_xscale() == "log":
+        log_numbers(ax.xaxis)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,139 @@
+"""t-SNE at three levels: what training does to one view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sagl.evaluation.labels import Coded, coded
+from sagl.report.saving import describe
+from sagl.report.style import (
+    SMALL,
+    cluster_colours,
+    frame,
+    name_axes,
+    panels,
+    plain,
+    text_on,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_VECTOR_POINTS = 300  # more are drawn as pixels, also in SVG and PDF
+_APART = (0.15, 0.09)  # of the panel's width and height, between two numbers
+_MOST_NUMBERS = 24
+
+
+def draw_tsne_levels(
+    levels: Mapping[str, ArrayLike],
+    labels: ArrayLike,
+    *,
+    name: str | None = None,
+    axes: Sequence[Axes] | None = None,
+) -> list[Axes]:
+    """Scatters of the same samples at several levels, coloured by cluster.
+
+    The last panel carries the clusters' numbers where they do not collide, so that
+    colour is not the only way to tell them apart.
+
+    Parameters
+    ----------
+    levels : mapping of a level's name to an array of shape (n, 2)
+        Coordinates, for instance :func:`sagl.report.embedding.tsne` of each of
+        :func:`sagl.report.embedding.three_levels`.
+    labels : array-like of shape (n,)
+        The cluster of each sample.
+    name : str, optional
+        Of the view, for the title.
+    axes : sequence of Axes, optional
+        Where to draw, one per level; by default a new figure.
+    """
+    found = coded(labels, "labels")
+    points = {
+        level: _checked(level, xy, len(found.codes)) for level, xy in levels.items()
+    }
+    if not points:
+        raise ValueError("no levels given; at least one is needed")
+    if axes is None:
+        axes = panels(1, len(points), height=2.55 if len(points) > 1 else 5.0)
+    if len(axes) != len(points):
+        raise ValueError(f"{len(axes)} axes for {len(points)} levels")
+    palette = np.array(cluster_colours(len(found.names)))
+    for ax, (level, xy) in zip(axes, points.items(), strict=True):
+        _scatter(ax, xy, palette[found.codes])
+        name_axes(ax, "t-SNE 1", "t-SNE 2" if ax is axes[0] else "", level)
+    last = axes[-1]
+    _number_clusters(last, list(points.values())[-1], found, palette)
+    of = "" if name is None else f" of {plain(name, 40)}"
+    describe(
+        axes[0],
+        alt=f"Scatters of {len(found.codes):,} samples{of} by t-SNE, coloured by "
+        f"{len(found.names):,} clusters: {', '.join(points)}.",
+        caption=f"t-SNE{of}, coloured by cluster: {', '.join(points)}. Distances "
+        "between far groups mean nothing.",
+    )
+    return list(axes)
+
+
+def _checked(level: str, xy: ArrayLike, n: int) -> NDArray[np.float64]:
+    points = np.asarray(xy, dtype=np.float64)
+    if points.shape != (n, 2) or not np.isfinite(points).all():
+        raise ValueError(
+            f"{level}: expected {n} finite points in the plane, one per label; got "
+            f"shape {points.shape}"
+        )
+    return points
+
+
+def _scatter(ax: Axes, xy: NDArray[np.float64], colours: NDArray[Any]) -> None:
+    n = len(xy)
+    # In a fixed random order: no cluster covers the others for being last.
+    order = np.random.default_rng(0).permutation(n)
+    ax.scatter(
+        xy[order, 0],
+        xy[order, 1],
+        s=float(np.clip(6000 / n, 0.8, 14)),
+        c=colours[order],
+        linewidths=0,
+        alpha=0.9,
+        rasterized=n > _MOST_VECTOR_POINTS,
+    )
+    ax.set(xticks=[], yticks=[])
+    frame(ax)
+
+
+def _number_clusters(
+    ax: Axes, xy: NDArray[np.float64], found: Coded, palette: NDArray[Any]
+) -> None:
+    """A number at each cluster's median, large clusters first, none over another."""
+    low, span = xy.min(axis=0), np.ptp(xy, axis=0)
+    placed: list[NDArray[np.float64]] = []
+    sizes = np.bincount(found.codes)
+    for code in np.argsort(-sizes, kind="stable"):
+        middle = np.median(xy[found.codes == code], axis=0)
+        at = (middle - low) / np.where(span > 0, span, 1)
+        if any((np.abs(at - other) < _APART).all() for other in placed):
+            continue
+        if len(placed) == _MOST_NUMBERS:
+            break
+        placed.append(at)
+        ax.text(
+            middle[0],
+            middle[1],
+            plain(found.names[code], 6),
+            fontsize=SMALL - 1,
+            ha="center",
+            va="center",
+            color=text_on(palette[code]),
+            parse_math=False,
+            bbox={
+                "boxstyle": "round,pad=0.15",
+                "facecolor": palette[code],
+                "edgecolor": text_on(palette[code]),
+                "linewidth": 0.4,
+            },
+        )

@@ -1,0 +1,229 @@
+"""How figures look: colours, axes, labels. Nothing here touches global settings.
+
+Figures are drawn on a transparent ground in one ink, which an inlined SVG takes from
+the page around it, so they are readable in light and in dark mode. The colours of the
+data stand out from both, and people with any of the common colour deficiencies can
+tell them apart; lines differ in dash and marker as well.
+"""
+
+from __future__ import annotations
+
+import importlib
+import unicodedata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+WIDTH = 6.4  # inches; 640 pixels in the report
+TEXT = 9  # points
+SMALL = 7.5
+# Not black: matplotlib leaves black out of SVG files, and saving replaces this one.
+INK = "#2a2c31"
+HEAT = "cividis"  # even in lightness, and made for colour-blind eyes
+
+# Okabe and Ito's without yellow and black, which vanish on white or on dark, and two
+# that stay as far as can be from all of these for every kind of colour vision.
+PALETTE = (
+    "#0072b2",  # blue
+    "#e69f00",  # orange
+    "#009e73",  # green
+    "#cc79a7",  # pink
+    "#56b4e9",  # sky
+    "#d55e00",  # vermilion
+    "#8448e8",  # violet
+    "#844820",  # brown
+)
+DASHES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# For clusters beyond the eighth: each as far as can be from all before it, in Lab, for
+# normal vision and for the three kinds of colour blindness at once. Less contrast.
+_MORE = (
+    *("#a8d27e", "#e7bdbd", "#545454", "#002afc", "#54e754", "#a80093", "#937efc"),
+    *("#939354", "#69543f", "#bdbd93", "#93547e", "#bd933f", "#93bdd2", "#e715bd"),
+    *("#7e2abd", "#93d2fc"),
+)
+
+
+def load(module: str) -> Any:
+    """A module of the extra ``report``, or one line that says how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ValueError(
+            f'this needs {package}: pip install "sagl[report]" ({error})'
+        ) from None
+
+
+def cluster_colours(n: int) -> list[str]:
+    """A colour for each of n clusters, as ``#rrggbb``.
+
+    Two dozen different ones, then the same again: nobody tells more apart, so figures
+    with more clusters do not rely on colour.
+
+    Examples
+    --------
+    >>> from sagl.report.style import cluster_colours
+    >>> cluster_colours(2)
+    ['#0072b2', '#e69f00']
+    """
+    distinct = PALETTE + _MORE
+    return [distinct[i % len(distinct)] for i in range(n)]
+
+
+def text_on(colour: Any) -> str:
+    """Black or white, whichever is easier to read on the colour."""
+    rgb = np.asarray(load("matplotlib.colors").to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    luminance = float(linear @ [0.2126, 0.7152, 0.0722])
+    return "black" if luminance > 0.179 else "white"  # where both contrasts are equal
+
+
+def panels(
+    n_rows: int = 1,
+    n_columns: int = 1,
+    *,
+    width: float = WIDTH,
+    height: float = 3.6,
+    ratios: Sequence[float] | None = None,
+) -> list[Axes]:
+    """The axes of a new figure that no window and no global state knows about."""
+    figure: Figure = load("matplotlib.figure").Figure(
+        figsize=(width, height), layout="constrained", facecolor="none"
+    )
+    grid = figure.subplots(n_rows, n_columns, squeeze=False, height_ratios=ratios)
+    axes: list[Axes] = list(grid.ravel())
+    for ax in axes:
+        _dress(ax)
+    return axes
+
+
+def axes_or_new(ax: Axes | None, *, width: float = WIDTH, height: float = 3.6) -> Axes:
+    """The given axes as they are, or those of a new figure."""
+    return panels(width=width, height=height)[0] if ax is None else ax
+
+
+def _dress(ax: Axes) -> None:
+    ax.set_facecolor("none")
+    for side, spine in ax.spines.items():
+        spine.set_color(INK)
+        spine.set_linewidth(0.7)
+        spine.set_visible(side in ("left", "bottom"))
+    ax.tick_params(which="both", colors=INK, labelsize=SMALL, width=0.7)
+    for text in (ax.xaxis.label, ax.yaxis.label, ax.title):
+        text.set_color(INK)
+        text.set_fontsize(TEXT)
+
+
+def ink(ax: Axes) -> Any:
+    """The colour in which the axes are labelled."""
+    return ax.xaxis.label.get_color()
+
+
+def grid(ax: Axes, which: str = "y") -> None:
+    """Faint lines behind the data."""
+    ax.set_axisbelow(True)
+    axis: Any = which
+    ax.grid(True, axis=axis, color=ink(ax), alpha=0.18, linewidth=0.6)
+
+
+def frame(ax: Axes) -> None:
+    """A line all around, for images."""
+    for spine in ax.spines.values():
+        spine.set_visible(True)
+
+
+def name_axes(ax: Axes, x: str, y: str, title: str | None = None) -> None:
+    """Label both axes; what comes from data is shown as text, never as formulas."""
+    ax.set_xlabel(x, parse_math=False)
+    ax.set_ylabel(y, parse_math=False)
+    if title is not None:
+        # Not set_title, which would go back to matplotlib's size and colour.
+        ax.title.set_text(plain(title, 60))
+        ax.title.set_parse_math(False)
+
+
+def name_ticks(
+    axis: Axis, positions: Sequence[float], labels: Sequence[str], limit: int = 24
+) -> None:
+    """Ticks with names from data."""
+    axis.set_ticks(list(positions), [plain(label, limit) for label in labels])
+    for text in axis.get_ticklabels():
+        text.set_parse_math(False)
+
+
+def legend(
+    ax: Axes, handles: Sequence[Any], labels: Sequence[str], **where: Any
+) -> Any:
+    """A legend whose entries are exactly these."""
+    # Names that begin with an underscore would be left out: set the texts afterwards.
+    made = ax.legend(
+        list(handles),
+        [f"entry {i}" for i in range(len(handles))],
+        **({"fontsize": SMALL, "frameon": False} | where),
+    )
+    for text, label in zip(made.get_texts(), labels, strict=True):
+        text.set_parse_math(False)
+        text.set_text(plain(label, 32))
+        text.set_color(ink(ax))
+    return made
+
+
+def plain(label: object, limit: int) -> str:
+    """One line of at most ``limit`` characters, without control characters.
+
+    Examples
+    --------
+    >>> from sagl.report.style import plain
+    >>> plain("a very long class name", 12)
+    'a very long…'
+    """
+    # Format characters (Cf) hold emoji and right-to-left text together: kept.
+    shown = "".join(
+        " " if unicodedata.category(c) in ("Cc", "Zl", "Zp", "Cs") else c
+        for c in str(label)
+    )
+    line = " ".join(shown.split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def tick_numbers(axis: Axis, form: str = "{:,.0f}") -> None:
+    """Write plain numbers at the major ticks and nothing at the minor ones."""
+    ticker = load("matplotlib.ticker")
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: form.format(value)))
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
+def log_numbers(axis: Axis, form: str = "{:g}") -> None:
+    """Plain numbers on a logarithmic axis, more of them where it is short."""
+    ticker = load("matplotlib.ticker")
+    low, high = sorted(axis.get_view_interval())
+    axis.set_major_locator(log_ticks(low, high))
+    axis.set_minor_locator(ticker.NullLocator())
+    tick_numbers(axis, form)
+
+
+def log_ticks(low: float, high: float) -> Any:
+    """Whole decades, or more where there are few of them."""
+    decades = np.log10(high / low) if low > 0 else 3
+    subs = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 2.2 else (1,)
+    return load("matplotlib.ticker").LogLocator(subs=subs, numticks=8)
+
+
+def colour_bar(ax: Axes, image: Any, label: str, *, log: bool = False) -> Any:
+    """A scale beside an image, in the ink of its axes."""
+    bar = ax.figure.colorbar(image, ax=ax, pad=0.02, fraction=0.05)
+    if log:
+        bar.locator = log_ticks(image.norm.vmin, image.norm.vmax)
+        bar.minorticks_off()
+        tick_numbers(bar.ax.yaxis, "{:g}")
+    bar.set_label(label, color=ink(ax), fontsize=TEXT)
+    bar.ax.tick_params(which="both", colors=ink(ax), labelsize=SMALL, width=0.7)
+    bar.outline.set_visible(False)
+    return bar

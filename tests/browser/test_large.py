@@ -1,0 +1,123 @@
+"""Large pages: how big they are and how long they take to open."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sagl import SAGL
+from sagl.experiments.fit import fit_run
+from sagl.report.build import RunData
+from sagl.report.clusters import describe_clusters
+from sagl.report.columns import make_column
+from sagl.report.inputs import Inputs, with_samples
+from sagl.report.layout import Layout
+from sagl.report.names import run_checksum
+from sagl.report.page import render
+from sagl.report.payload import shown_rows
+from sagl.report.thumbnails import Thumbnails, make_thumbnails
+from sagl.run import read_config
+from tests.browser.watching import payload_of
+from tests.conftest import clustered_views
+from tests.report.pages import Pictures, random_graph
+
+MEGABYTE = 1_000_000
+
+
+def large_data(run, n, n_clusters=4, views=("dino", "clip", "siglip")):
+    """A run of n samples as if it had been fitted: everything random but in form."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, n_clusters, n)
+    centres = rng.normal(size=(n_clusters, 2)) * 8
+    points = centres[labels] + rng.normal(size=(n, 2))
+    model = SAGL.load(run)
+    model.labels_, model.confidence_ = labels, rng.random(n)
+    ids = [f"train/class_{k:03}/IMG_{i:08}.JPEG" for i, k in enumerate(labels)]
+    graphs = {name: random_graph(n, 15, seed) for seed, name in enumerate(views)}
+    mean = graphs[views[0]]
+    columns = (make_column("mass", [f"{value:.4f}" for value in rng.random(n)]),)
+    inputs = Inputs(ids, labels=rng.integers(0, 10, n), columns=columns)
+    clusters = describe_clusters(labels, model.confidence_, n_clusters, mean)
+    return RunData(
+        run,
+        read_config(run),
+        run_checksum(run),
+        model,
+        inputs,
+        graphs,
+        mean,
+        None,
+        None,
+        clusters,
+        Layout(points, "Random."),
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("large") / "run"
+    fit_run(SAGL(4, steps=60, random_state=0), clustered_views()[0], directory)
+    return directory
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_samples(run, open_page, tmp_path, record_property):
+    data = large_data(run, 100_000)
+    path = tmp_path / "report.html"
+    rows = shown_rows(data)
+    assert len(rows) == 100_000
+    path.write_text(render(data, [], [], Thumbnails({}, False, 0), rows), "utf-8")
+    size = path.stat().st_size
+    record_property("megabytes", size / MEGABYTE)
+    assert size < 30 * MEGABYTE
+
+    start = time.perf_counter()
+    report = open_page(path)
+    seconds = time.perf_counter() - start
+    record_property("seconds to open", seconds)
+    assert seconds < 20  # five on an idle machine; this one may be shared
+
+    payload = payload_of(path)
+    places = report.places(payload)
+    report.page.fill("#search", "IMG_00077777")
+    report.page.keyboard.press("Enter")
+    assert report.text("#sample-id") == payload[1]["ids"][77_777]
+    report.page.keyboard.press("Escape")
+    x, y = places[5]
+    report.page.mouse.click(x, y)
+    opened = payload[1]["ids"].index(report.text("#sample-id"))
+    assert np.linalg.norm(places[opened] - places[5]) < 2  # the nearest of a crowd
+    frames = report.page.evaluate(
+        """async () => {
+        const overlay = document.getElementById("overlay");
+        const start = performance.now();
+        for (let i = 0; i < 20; i++) {
+          const key = i % 2 ? "+" : "-";
+          overlay.dispatchEvent(new KeyboardEvent("keydown", { key }));
+          await new Promise(requestAnimationFrame);
+        }
+        return 20000 / (performance.now() - start);
+        }"""
+    )
+    record_property("frames per second", frames)
+    report.check_quiet()
+
+
+@pytest.mark.slow
+def test_five_thousand_thumbnails(run, open_page, tmp_path, record_property):
+    data = large_data(run, 5_000)
+    samples = Pictures(data.inputs.ids, size=(400, 300))
+    data = replace(data, inputs=with_samples(data.inputs, samples, "here"))
+    thumbnails = make_thumbnails(range(5_000), data.inputs.sample)
+    path = tmp_path / "report.html"
+    path.write_text(render(data, [], [], thumbnails, shown_rows(data)), "utf-8")
+    size = path.stat().st_size
+    record_property("megabytes", size / MEGABYTE)
+    assert size < 60 * MEGABYTE
+    report = open_page(path)
+    report.page.fill("#search", "IMG_00001234")
+    report.page.keyboard.press("Enter")
+    image = report.page.locator("#panel .picture img")
+    assert image.evaluate("async (i) => (await i.decode(), i.naturalWidth)") == 80
+    report.check_quiet()

@@ -1,0 +1,188 @@
+"""The score, annealing, proposals, the search, and the network that reads it out."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sagl import SAGL
+from sagl.evaluation import clustering_accuracy
+from sagl.partition.anneal import anneal, random_start, softened
+from sagl.partition.proposals import consensus, spectral_labels
+from sagl.partition.score import mutual_information, score
+from sagl.partition.search import candidates_of, search
+from sagl.partition.space import Space
+from tests.conftest import clustered_views
+
+checked = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+C = 4
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Four clusters of 40 samples that overlap a little, in two views."""
+    views, labels = clustered_views(160, spread=1.5)
+    centred = [torch.from_numpy(h - h.mean(axis=0)) for _, h in views.items()]
+    return Space(centred), torch.from_numpy(labels)
+
+
+@checked
+@given(
+    st.lists(
+        st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=3, max_size=3
+    ).filter(lambda rows: sum(map(sum, rows)) > 0)
+)
+def test_mutual_information_term_by_term(rows):
+    total = sum(map(sum, rows))
+    expected = 0.0
+    for i, j in itertools.product(range(3), range(3)):
+        p = rows[i][j] / total
+        if p > 0:
+            row = sum(rows[i]) / total
+            column = sum(r[j] for r in rows) / total
+            expected += p * math.log(p / (row * column))
+    found = mutual_information(torch.tensor(rows))
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+class TestScore:
+    def test_truth_beats_every_corruption_of_it(self, problem):
+        space, truth = problem
+        generator = torch.Generator().manual_seed(0)
+        best = score(space, truth, C)
+        for share in (0.1, 0.3, 0.6):
+            labels = truth.clone()
+            moved = torch.rand(len(truth), generator=generator) < share
+            random = torch.randint(C, (len(truth),), generator=generator)
+            labels[moved] = random[moved]
+            worse = score(space, labels, C)
+            assert worse.linear < best.linear
+            assert worse.graph < best.graph
+            best = worse
+
+    def test_one_cluster_tells_nothing(self, problem):
+        space, truth = problem
+        found = score(space, torch.zeros_like(truth), C)
+        assert found.total == pytest.approx(0, abs=1e-9)
+
+    def test_a_cluster_merged_or_split_without_reason_loses(self, problem):
+        space, truth = problem
+        best = score(space, truth, C + 1).total
+        merged = torch.where(truth == 1, 0, truth)
+        split = truth.clone()
+        halves = torch.arange(len(truth)) % 2 == 0
+        split[(truth == 2) & halves] = C
+        assert score(space, merged, C + 1).total < best
+        assert score(space, split, C + 1).total < best
+
+    def test_names_of_clusters_do_not_matter(self, problem):
+        space, truth = problem
+        names = torch.tensor([2, 0, 3, 1])
+        assert score(space, names[truth], C).total == pytest.approx(
+            score(space, truth, C).total
+        )
+
+
+class TestAnneal:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_clusters_are_found_from_random_starts(self, problem, seed):
+        space, truth = problem
+        start = random_start(space, C, torch.Generator().manual_seed(seed))
+        labels = anneal(space, start)
+        assert clustering_accuracy(truth, labels) > 0.95
+
+    def test_a_good_partition_stays(self, problem):
+        space, truth = problem
+        labels = anneal(space, softened(truth, C), hot=0.3, steps=40)
+        assert (labels == truth).float().mean() > 0.95
+
+    def test_soft_labels_are_distributions(self, problem):
+        space, truth = problem
+        start = random_start(space, C, torch.Generator().manual_seed(0))
+        for Y in (start, softened(truth, C)):
+            torch.testing.assert_close(Y.sum(dim=1), torch.ones(len(truth)))
+            assert (Y > 0).all()
+
+
+def test_spectral_labels_find_clusters(problem):
+    space, truth = problem
+    assert clustering_accuracy(truth, spectral_labels(space, C, 0)) > 0.95
+
+
+def test_consensus_outvotes_each_single_partition(problem):
+    space, truth = problem
+    generator = torch.Generator().manual_seed(0)
+    partitions = []
+    for _ in range(5):
+        labels = truth[torch.arange(len(truth))].clone()
+        wrong = torch.rand(len(truth), generator=generator) < 0.25
+        labels[wrong] = torch.randint(C, (int(wrong.sum()),), generator=generator)
+        names = torch.randperm(C, generator=generator)
+        partitions.append(names[labels])
+    together = clustering_accuracy(truth, consensus(space, partitions, C, 0))
+    assert together > max(clustering_accuracy(truth, p) for p in partitions)
+
+
+class TestSearch:
+    def test_the_best_comes_first_and_all_are_told_of(self, problem):
+        space, truth = problem
+        told = []
+        known = [truth, torch.roll(truth, 3)]
+        found = search(space, C, 0, known, on_candidate=told.append)
+        totals = [candidate.score.total for candidate in found]
+        assert totals == sorted(totals, reverse=True)
+        assert len(told) == len(found) == candidates_of(len(known))
+        assert clustering_accuracy(truth, found[0].labels) > 0.95
+
+    def test_equal_seeds_equal_labels(self, problem):
+        space, _ = problem
+        one, again = (search(space, C, 7, restarts=2) for _ in range(2))
+        for a, b in zip(one, again, strict=True):
+            assert torch.equal(a.labels, b.labels)
+
+
+class TestRefinedModel:
+    def test_it_predicts_what_was_found(self):
+        views, truth = clustered_views(300, spread=1.5)
+        model = SAGL(C, steps=5, random_state=0).fit(views[:200])
+        assert clustering_accuracy(truth[:200], model.labels_) > 0.95
+        assert clustering_accuracy(truth[200:], model.predict(views[200:])) > 0.95
+        assert model.score_.total > 0
+
+    def test_confidence_is_the_share_that_is_right(self):
+        """On clusters that overlap, mean confidence is near the true accuracy."""
+        views, truth = clustered_views(800, spread=3.0)
+        model = SAGL(C, steps=5, random_state=0).fit(views[:400])
+        q = model.predict_proba(views[400:])
+        accuracy = clustering_accuracy(truth[400:], q.argmax(axis=1))
+        assert abs(q.max(axis=1).mean() - accuracy) < 0.12
+
+    def test_restarts_are_chosen_by_the_score(self):
+        views, _ = clustered_views(200, spread=2.0)
+        one = SAGL(C, steps=5, refine=False, n_restarts=4, random_state=0).fit(views)
+        singles = [
+            SAGL(C, steps=5, refine=False, n_restarts=k, random_state=0).fit(views)
+            for k in (2, 3)
+        ]
+        totals = [model.score_.total for model in (*singles, one)]
+        assert totals == sorted(totals)
+
+    @pytest.mark.parametrize("graph", ["sparse", "dense", "identity"])
+    def test_every_form_of_the_graph_can_be_refined(self, graph):
+        views, truth = clustered_views(200, spread=1.0)
+        model = SAGL(C, steps=5, graph=graph, random_state=0).fit(views)
+        assert clustering_accuracy(truth, model.labels_) > 0.95
+
+    def test_a_prediction_does_not_depend_on_company(self):
+        views, _ = clustered_views(200, spread=3.0)
+        model = SAGL(C, steps=5, random_state=0).fit(views)
+        together = model.predict_proba(views)
+        assert len(np.unique(together.argmax(axis=1))) == C
+        for i in (0, 57, 199):
+            np.testing.assert_array_equal(
+                model.predict_proba(views[i : i + 1]), together[i : i + 1]
+            )

@@ -1,0 +1,108 @@
+"""Ridge regressions that leave one out, and the graph, against slow versions."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sagl.nn.sparse import multiply
+from sagl.partition.space import (
+    Ridge,
+    Space,
+    affinity,
+    from_edges,
+    mean_of,
+    one_hot,
+    row_stochastic,
+)
+
+checked = settings(max_examples=25, deadline=None, derandomize=True, database=None)
+
+
+def normal(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def dense(matrix):
+    return matrix.tensor().to_dense()
+
+
+@checked
+@given(
+    n=st.integers(3, 12),
+    d=st.integers(1, 9),
+    penalty=st.sampled_from([0.1, 1.0, 30.0]),
+    seed=st.integers(0, 99),
+)
+def test_left_out_is_a_fit_without_the_sample(n, d, penalty, seed):
+    x, targets = normal(n, d, seed=seed), normal(n, 3, seed=seed + 1)
+    ridge = Ridge(x, penalty)
+    weight = penalty * x.square().sum() / n  # the penalty does not change
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        gram = x[others].T @ x[others] + weight * torch.eye(d, dtype=x.dtype)
+        W = torch.linalg.solve(gram, x[others].T @ targets[others])
+        torch.testing.assert_close(ridge.left_out(targets)[i], x[i] @ W)
+
+
+def test_weights_solve_the_normal_equations():
+    x, targets = normal(20, 4), normal(20, 2, seed=1)
+    W = Ridge(x, 2.0).weights(targets)
+    weight = 2.0 * x.square().sum() / 20
+    torch.testing.assert_close(x.T @ (x @ W - targets), -weight * W)
+
+
+def slow_affinity(views, neighbours):
+    n = len(views[0])
+    A = torch.zeros(n, n, dtype=views[0].dtype)
+    for x in views:
+        x = x / x.norm(dim=1, keepdim=True)
+        distance = torch.cdist(x, x)
+        near = []
+        for i in range(n):
+            order = [j for j in distance[i].argsort().tolist() if j != i]
+            near.append(order[:neighbours])
+        for i in range(n):
+            for j in near[i]:
+                widths = distance[i, near[i][-1]] * distance[j, near[j][-1]]
+                weight = (-(distance[i, j] ** 2) / widths).exp() / 2
+                A[i, j] += weight
+                A[j, i] += weight
+    return A
+
+
+@pytest.mark.parametrize("neighbours", [1, 3, 7])
+def test_affinity_pair_by_pair(neighbours):
+    views = [normal(8, 3), normal(8, 5, seed=1)]
+    A = dense(affinity(views, neighbours))
+    torch.testing.assert_close(A, slow_affinity(views, neighbours))
+    torch.testing.assert_close(A, A.T)
+
+
+def test_few_samples_have_fewer_neighbours():
+    assert affinity([normal(4, 3)]).entries.numel() == 4 * 3
+
+
+def test_edges_of_one_place_are_summed():
+    rows, cols = torch.tensor([1, 0, 1]), torch.tensor([2, 0, 2])
+    A = dense(from_edges(rows, cols, torch.tensor([1.0, 5.0, 2.0]), 3))
+    assert A.tolist() == [[5, 0, 0], [0, 0, 3], [0, 0, 0]]
+
+
+def test_rows_sum_to_one_and_means_are_means():
+    A = affinity([normal(9, 3)], 3)
+    B = affinity([normal(9, 3, seed=1)], 2)
+    torch.testing.assert_close(
+        dense(row_stochastic(A)).sum(dim=1), torch.ones(9).double()
+    )
+    torch.testing.assert_close(dense(mean_of(A, B)), (dense(A) + dense(B)) / 2)
+
+
+def test_only_directions_count():
+    a, b = normal(30, 4), normal(30, 6, seed=1)
+    lengths = normal(30, 1, seed=2).abs() + 0.1
+    one, other = Space([a, b]), Space([a * lengths, b * 7])
+    Y = one_hot(torch.arange(30) % 3, 3)
+    torch.testing.assert_close(one.fits[0].left_out(Y), other.fits[0].left_out(Y))
+    torch.testing.assert_close(multiply(one.graph, Y), multiply(other.graph, Y))

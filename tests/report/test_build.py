@@ -1,0 +1,70 @@
+"""Collecting what is known about a run: complete, and only its own."""
+
+import numpy as np
+import pytest
+from scipy.sparse import save_npz
+
+from sagl import SAGL
+from sagl.report.build import MEAN_GRAPH, collect
+from sagl.report.inputs import Inputs
+from tests.conftest import clustered_views
+from tests.report.pages import random_graph
+
+
+def numbered(n):
+    return [str(row) for row in range(n)]
+
+
+def test_everything_from_views(small_data, small_run):
+    model = SAGL.load(small_run)
+    views, _ = clustered_views()
+    n, n_clusters = len(views), 4
+    assert list(small_data.graphs) == ["wide", "narrow"]
+    for found, expected in zip(
+        small_data.graphs.values(), model.graph(views), strict=True
+    ):
+        assert (found != expected).nnz == 0
+    np.testing.assert_allclose(small_data.mean_graph.sum(axis=1), 1, atol=1e-5)
+    p = model.transform(views)
+    np.testing.assert_allclose(small_data.representations, p, rtol=1e-5)
+    assert small_data.view_labels.shape == (2, n)
+    np.testing.assert_array_equal(
+        small_data.view_labels[1], p[:, n_clusters:].argmax(axis=1)
+    )
+    assert len(small_data.layout.points) == n
+    assert sum(cluster.size for cluster in small_data.clusters) == n
+
+
+def test_a_run_alone_uses_its_mean_graph(small_run):
+    data = collect(small_run, Inputs(numbered(240)))
+    assert list(data.graphs) == [MEAN_GRAPH]
+    assert data.representations is None
+    assert data.view_labels is None
+
+
+def test_a_run_without_graph(small_run, tmp_path):
+    SAGL.load(small_run).save(tmp_path / "run")
+    data = collect(tmp_path / "run", Inputs(numbered(240)))
+    assert data.graphs == {}
+    assert data.mean_graph is None
+    assert data.clusters[0].neighbours == ()
+
+
+def test_views_of_other_samples_are_refused(small_run):
+    views, _ = clustered_views()
+    shuffled = views[np.random.default_rng(0).permutation(240)]
+    with pytest.raises(ValueError, match=r"not those that .* was fitted on"):
+        collect(small_run, Inputs(numbered(240), shuffled))
+    with pytest.raises(ValueError, match=r"100 samples, but .* was fitted on 240"):
+        collect(small_run, Inputs(numbered(240), views[:100]))
+
+
+def test_a_foreign_graph_is_not_used(small_run, tmp_path):
+    run = tmp_path / "run"
+    SAGL.load(small_run).save(run)
+    save_npz(run / "graph.npz", random_graph(10, 2))
+    with pytest.warns(UserWarning, match="not used"):
+        assert collect(run, Inputs(numbered(240))).graphs == {}
+    (run / "graph.npz").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="damaged"):
+        collect(run, Inputs(numbered(240)))

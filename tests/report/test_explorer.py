@@ -1,0 +1,94 @@
+"""The payload: neighbours against a loop, a round trip through another reader."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from sagl.report.columns import make_column
+from sagl.report.explorer import (
+    column_arrays,
+    neighbour_count,
+    pack,
+    places,
+    strongest_neighbours,
+    thumbnail_arrays,
+)
+from tests.report.pages import HOSTILE, random_graph, unpack
+
+
+@given(st.integers(0, 1000), st.integers(1, 25), st.integers(1, 6), st.integers(1, 8))
+def test_strongest_neighbours_equal_a_loop(seed, n, degree, k):
+    graph = random_graph(n, degree, seed)
+    found = strongest_neighbours(graph, k)
+    dense = graph.toarray()
+    for i in range(n):
+        others = [(-dense[i, j], j) for j in range(n) if j != i and dense[i, j] > 0]
+        best = sorted(others)[:k]
+        missing = k - len(best)
+        assert found.rows[i].tolist() == [j for _, j in best] + [-1] * missing
+        weights = [-w for w, _ in best] + [0.0] * missing
+        np.testing.assert_allclose(found.weights[i] / 65535, weights, atol=1e-5)
+        assert abs(found.own[i] / 65535 - dense[i, i]) < 1e-5
+
+
+def test_a_sample_alone_has_no_neighbours():
+    found = strongest_neighbours(csr_matrix(np.eye(3)), 2)
+    assert (found.rows == -1).all()
+    assert (found.own == 65535).all()
+
+
+def test_fewer_neighbours_when_there_are_many_samples():
+    assert neighbour_count(1_000, 3) == 10
+    assert neighbour_count(100_000, 3) == 10
+    assert 1 <= neighbour_count(200_000, 5) < 10
+    assert neighbour_count(2, 1) == 1
+
+
+@given(st.integers(0, 1000), st.integers(1, 50))
+def test_places_keep_the_shape(seed, n):
+    points = np.random.default_rng(seed).normal(size=(n, 2)) * [3, 1] + [10, -5]
+    xy, extent = places(points)
+    span = np.ptp(points, axis=0)
+    scale = span.max() or 1.0
+    back = xy / 65535 * scale + points.min(axis=0)
+    np.testing.assert_allclose(back, points, atol=scale / 65535)
+    assert all(0.05 <= side <= 1 for side in extent)
+    if n > 1:
+        assert max(extent) == pytest.approx(1)
+
+
+def test_payload_round_trip():
+    arrays = {
+        "bytes": np.array([1, 2, 3], dtype=np.uint8),
+        "places": np.array([[0, 65535], [7, 8]], dtype=np.uint16),
+        "rows": np.array([-1, 2**31 - 1], dtype=">i4"),
+        "numbers": np.array([0.5, np.nan], dtype=np.float32),
+        "ids": HOSTILE,
+        "none": [],
+    }
+    text = pack({"title": HOSTILE[0]}, arrays)
+    assert text == pack({"title": HOSTILE[0]}, arrays)  # the same file every time
+    header, found = unpack(text)
+    assert header["title"] == HOSTILE[0]
+    assert found["ids"] == HOSTILE
+    assert found["none"] == []
+    for name in ("bytes", "places", "rows", "numbers"):
+        np.testing.assert_array_equal(found[name], np.ravel(arrays[name]))
+
+
+def test_columns_and_thumbnails_are_of_the_chosen_rows():
+    rows = np.array([2, 0])
+    columns = [
+        make_column("kind", ["a", "b", "c"]),
+        make_column("mass", ["1.5", "", "9.5"]),
+    ]
+    about, arrays = column_arrays(columns, rows)
+    assert [about[0]["categories"][code] for code in arrays["column0"]] == ["c", "a"]
+    np.testing.assert_array_equal(arrays["column1"], np.float32([9.5, 1.5]))
+    assert (about[1]["low"], about[1]["high"]) == (1.5, 9.5)
+    found = thumbnail_arrays({0: b"abc", 2: b"de"}, {0: 1, 2: 0})
+    assert found["thumbnailRows"].tolist() == [1, 0]
+    assert found["thumbnailStarts"].tolist() == [0, 3, 5]
+    assert found["thumbnails"].tobytes() == b"abcde"

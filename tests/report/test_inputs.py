@@ -1,0 +1,152 @@
+"""What the user names and what lies in the run: joined by id, refused if foreign."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from sagl import SAGL
+from sagl.features.readers import open_samples
+from sagl.features.store import write_view
+from sagl.report.inputs import Inputs, open_inputs, reopen, with_samples
+from sagl.report.names import run_checksum
+from tests.conftest import clustered_views
+from tests.report.pages import Pictures
+
+
+@pytest.fixture
+def run(small_run, tmp_path):
+    """A copy of the run to put things beside."""
+    import shutil
+
+    return shutil.copytree(small_run, tmp_path / "run")
+
+
+def ids():
+    return [f"{row:03}.png" for row in range(240)]
+
+
+def write_pictures(folder, names):
+    folder.mkdir()
+    for name in names:
+        Image.new("RGB", (50, 50), "red").save(folder / name)
+
+
+def write_store(folder, names=None):
+    views, _ = clustered_views()
+    for name, array in views.items():
+        write_view(folder, name, names or ids(), array)
+
+
+def test_a_run_alone(run):
+    found = open_inputs(run)
+    assert found.ids == [str(row) for row in range(240)]
+    assert found.views is None
+    assert found.samples is None
+    assert found.notes == ()
+
+
+def test_views_and_labels_from_files(run, tmp_path):
+    views, labels = clustered_views()
+    for name, array in views.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    np.save(tmp_path / "labels.npy", labels)
+    options = [f"{name}={tmp_path}/{name}.npy" for name in views.names]
+    found = open_inputs(run, views=options, labels=tmp_path / "labels.npy")
+    np.testing.assert_array_equal(found.views["narrow"], views["narrow"])
+    np.testing.assert_array_equal(found.labels, labels)
+    np.save(tmp_path / "few.npy", labels[:7])
+    with pytest.raises(ValueError, match=r"few.npy: 7 samples, but .* on 240"):
+        open_inputs(run, labels=tmp_path / "few.npy")
+    with pytest.raises(ValueError, match="either --store or --view"):
+        open_inputs(run, views=options, store=tmp_path)
+
+
+def test_the_store_in_the_run_is_found(run):
+    write_store(run / "features")
+    found = open_inputs(run)
+    assert found.ids == ids()
+    views, _ = clustered_views()
+    np.testing.assert_array_equal(found.views["wide"][:], views["wide"])
+
+
+def test_the_written_source_is_opened_again(run, tmp_path):
+    # More pictures than samples: the store's ids choose.
+    write_store(run / "features")
+    write_pictures(tmp_path / "pictures", [*ids(), "zzz.png", "000a.png"])
+    about = open_samples(tmp_path / "pictures").describe()
+    (run / "source.json").write_text(json.dumps(about))
+    found = open_inputs(run)
+    assert found.samples.ids[found.sample_rows[5]] == "005.png"
+    assert found.sample(5).size == (50, 50)
+
+
+def test_rows_of_a_store_are_joined_by_the_ids_of_the_run(small_run, tmp_path):
+    views, _ = clustered_views()
+    run = tmp_path / "run"
+    SAGL.load(small_run).save(run, ids=ids())
+    assert open_inputs(run).ids == ids()
+    # The store has them in another order, and some more.
+    order = np.random.default_rng(0).permutation(240)
+    names = [ids()[row] for row in order]
+    for name, array in views.items():
+        more = np.concatenate([array[order], array[:1]])
+        write_view(tmp_path / "store", name, [*names, "more.png"], more)
+    found = open_inputs(run, store=tmp_path / "store")
+    np.testing.assert_array_equal(found.views["wide"][:], views["wide"])
+    (run / "source.json").write_text(json.dumps({"store": str(tmp_path / "store")}))
+    np.testing.assert_array_equal(open_inputs(run).views["wide"][:], views["wide"])
+    (run / "source.json").write_text(json.dumps({"store": "gone"}))
+    assert "features were not found" in open_inputs(run).notes[0]
+    with pytest.raises(ValueError, match="gone"):
+        open_inputs(run, store=tmp_path / "gone")
+
+
+def test_a_source_that_is_gone_is_a_note(run, tmp_path):
+    about = {"reader": "folder", "path": str(tmp_path / "gone"), "split": None}
+    (run / "source.json").write_text(json.dumps(about))
+    found = open_inputs(run)
+    assert found.samples is None
+    assert "not shown" in found.notes[0]
+    with pytest.raises(ValueError, match="gone"):
+        open_inputs(run, source=str(tmp_path / "gone"))
+
+
+def test_descriptions_lead_back(tmp_path):
+    table = tmp_path / "texts.csv"
+    table.write_text("key,words,kind\na,one two,x\nb,three,y\n")
+    lines = tmp_path / "lines.txt"
+    lines.write_text("first line\nsecond line\n")
+    write_pictures(tmp_path / "pictures", ["a.png", "b.png"])
+    for samples in (
+        open_samples(table, column="words", id_column="key", label_column="kind"),
+        open_samples(lines),
+        open_samples(tmp_path / "pictures"),
+    ):
+        again = reopen(json.loads(json.dumps(samples.describe())))
+        assert list(again.ids) == list(samples.ids)
+        assert again.kind == samples.kind
+        assert again[1] == samples[1]
+
+
+def test_samples_without_known_ids_are_in_order():
+    inputs = with_samples(Inputs(["0", "1"]), Pictures(["x", "y"]), "here")
+    assert inputs.ids == ["x", "y"]
+    with pytest.raises(ValueError, match="none with the id '0'"):
+        with_samples(Inputs(["0", "1", "2"]), Pictures(["x", "y"]), "here")
+
+
+def test_names_in_the_run_are_read(run):
+    content = {
+        "format": "sagl-names",
+        "version": 1,
+        "run": run_checksum(run),
+        "clusters": {"1": "one"},
+        "wrong": [{"row": 3, "sample": "3"}],
+    }
+    (run / "names.json").write_text(json.dumps(content))
+    assert open_inputs(run).names.clusters == {1: "one"}
+    (run / "names.json").write_text(json.dumps(content | {"run": "other"}))
+    with pytest.raises(ValueError, match="another run"):
+        open_inputs(run)

