@@ -35,6 +35,8 @@ from sagl.training.sampler import step_seed
 from sagl.training.trainer import Plan, Trainer
 from sagl.views import Views, is_list_of_views
 
+# Restarts after the first keep their checkpoints in directories of such names.
+RESTARTS = "restart-"
 # A search looks at no more samples than this, drawn at random.
 _SEARCH_ROWS = 5_000
 # What belongs to one fit on one machine and not to the model.
@@ -483,7 +485,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.checkpoint_dir is not None:
             directory = Path(self.checkpoint_dir)
             if restart > 0:
-                directory /= f"restart-{restart}"
+                directory /= f"{RESTARTS}{restart}"
             make_writable(directory)
             fingerprint = {**settings.as_dict(), "data": views.fingerprint()}
             callbacks.append(

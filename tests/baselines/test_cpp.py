@@ -231,7 +231,7 @@ def test_refuses_to_estimate_from_nothing_or_other_views(views, fitted):
         ("epsilon_squared", 0, "epsilon_squared must be above 0 and finite; got 0"),
         ("learning_rate", math.inf, "learning_rate must be above 0 and finite"),
         ("temperature", 0.0, "temperature must be above 0 and finite; got 0.0"),
-        ("temperature", "cold", "temperature must be above 0 and finite; got 'cold'"),
+        ("temperature", "cold", "temperature must be a number; got 'cold'"),
         ("penalty", -0.1, "penalty must be at least 0 and finite; got -0.1"),
     ],
 )

@@ -199,11 +199,14 @@ def test_a_watch_gets_looks(views):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"heads": 0}, "heads must be at least 1; got 0"),
-        ({"neighbours": 0}, "neighbours must be at least 1; got 0"),
-        ({"epochs": 0}, "epochs must be at least 1; got 0"),
-        ({"batch_size": -3}, "batch_size must be at least 1; got -3"),
-        ({"entropy_weight": -1.0}, "entropy_weight must be at least 0; got -1.0"),
+        ({"heads": 0}, "heads must be a whole number of at least 1; got 0"),
+        ({"neighbours": 0}, "neighbours must be a whole number of at least 1; got 0"),
+        ({"epochs": 0}, "epochs must be a whole number of at least 1; got 0"),
+        ({"batch_size": -3}, "batch_size must be a whole number of at least 1; got -3"),
+        (
+            {"entropy_weight": -1.0},
+            "entropy_weight must be at least 0 and finite; got -1.0",
+        ),
         ({"normalize": "l2"}, "normalize must be one of"),
     ],
 )

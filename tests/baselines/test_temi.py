@@ -318,12 +318,12 @@ def test_a_watch_gets_looks(views):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"heads": 0}, "heads must be at least 1; got 0"),
-        ({"neighbours": 0}, "neighbours must be at least 1; got 0"),
-        ({"epochs": 0}, "epochs must be at least 1; got 0"),
-        ({"batch_size": -3}, "batch_size must be at least 1; got -3"),
-        ({"beta": 0.0}, "beta must be above 0; got 0.0"),
-        ({"temperature": math.nan}, "temperature must be above 0; got nan"),
+        ({"heads": 0}, "heads must be a whole number of at least 1; got 0"),
+        ({"neighbours": 0}, "neighbours must be a whole number of at least 1; got 0"),
+        ({"epochs": 0}, "epochs must be a whole number of at least 1; got 0"),
+        ({"batch_size": -3}, "batch_size must be a whole number of at least 1; got -3"),
+        ({"beta": 0.0}, "beta must be above 0 and finite; got 0.0"),
+        ({"temperature": math.nan}, "temperature must be above 0 and finite; got nan"),
         ({"momentum": 1.0}, "momentum must be at least 0 and below 1; got 1.0"),
         ({"head": "conv"}, "head must be one of 'linear', 'mlp'; got 'conv'"),
         ({"normalize": "l2"}, "normalize must be one of"),

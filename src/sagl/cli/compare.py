@@ -30,7 +30,7 @@ def compare(
         Path | None,
         typer.Option(
             help="A directory with train/ and perhaps test/, each with one file per "
-            "view and labels.npy."
+            "view and labels.npy; or a feature store."
         ),
     ] = None,
     views: Annotated[

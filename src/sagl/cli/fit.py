@@ -64,6 +64,13 @@ def fit(
     alpha: Annotated[float, typer.Option(help="Of entmax; 2 is sparsemax.")] = 1.5,
     graph: Annotated[str, typer.Option(help="sparse, dense or identity.")] = "sparse",
     gate: Annotated[str | None, typer.Option(help="none, shrink or sharpen.")] = None,
+    refine: Annotated[
+        bool | None,
+        typer.Option(help="Search on from what the network found; by the recipe."),
+    ] = None,
+    restarts: Annotated[
+        int, typer.Option(help="Networks trained; the best is chosen without labels.")
+    ] = 1,
     anchors: Annotated[
         int | None, typer.Option(help="Training samples kept for prediction.")
     ] = None,
@@ -98,6 +105,8 @@ def fit(
         alpha=alpha,
         graph=graph,
         gate=gate,
+        refine=refine,
+        n_restarts=restarts,
         n_anchors="auto" if anchors is None else anchors,
         random_state=seed,
         device=device,

@@ -12,15 +12,6 @@ import typer
 if TYPE_CHECKING:
     from sagl.views import Views
 
-ViewOption = Annotated[
-    list[str],
-    typer.Option(
-        "--view",
-        metavar="NAME=FILE",
-        help="A view: a .npy, .npz, .safetensors, .csv or .parquet file with one row "
-        "per sample. Repeat for each view; FILE.npz::KEY picks one array of several.",
-    ),
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 DeviceOption = Annotated[

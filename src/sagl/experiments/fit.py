@@ -9,7 +9,7 @@ from typing import Any
 
 from scipy.sparse import csr_matrix, save_npz
 
-from sagl.estimator import SAGL
+from sagl.estimator import RESTARTS, SAGL
 from sagl.features.inputs import Input, open_input, read_input
 from sagl.features.sources import extract_source, parse_backbones
 from sagl.features.store import Join, is_store
@@ -48,7 +48,10 @@ def fit_run(
     if source is not None:
         write_json(out / SOURCE, dict(source))
     model.save(out, ids=ids)
-    (out / FILE_NAME).unlink(missing_ok=True)
+    for checkpoint in (out / FILE_NAME, *out.glob(f"{RESTARTS}*/{FILE_NAME}")):
+        checkpoint.unlink(missing_ok=True)
+    for directory in out.glob(f"{RESTARTS}*"):
+        directory.rmdir()
     return model
 
 
