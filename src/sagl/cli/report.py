@@ -100,7 +100,10 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 
     from sagl.report.write import STAGES
 
-    with tqdm(total=STAGES, disable=quiet, file=sys.stderr, leave=False) as bar:
+    # The delay keeps the bar away from what is refused at once.
+    with tqdm(
+        total=STAGES, disable=quiet, file=sys.stderr, leave=False, delay=0.5
+    ) as bar:
 
         def told(what: str) -> None:
             bar.set_description(what)

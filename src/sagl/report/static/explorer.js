@@ -9,7 +9,7 @@ function createExplorer(data) {
 
   const camera = createCamera(canvas, data.extent);
   const grid = createGrid(xy);
-  const renderer = createRenderer(canvas);
+  const renderer = createRenderer(canvas, data.n);
   renderer.setPositions(xy);
   const choices = colourChoices(data, memory);
   const state = {

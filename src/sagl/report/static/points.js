@@ -32,12 +32,22 @@ const WEBGL_OPTIONS = {
   preserveDrawingBuffer: true, // or it is blank on paper
 };
 
-function createRenderer(canvas) {
+// WebGL without a graphics card is slower than pixels once there are so many points.
+const MANY_POINTS = 20_000;
+
+function createRenderer(canvas, n) {
   // A canvas that was asked for WebGL gives nothing else any more: try on another.
   const trial = document.createElement("canvas").getContext("webgl", WEBGL_OPTIONS);
-  if (!trial || !linkProgram(trial)) return pixelRenderer(canvas);
+  const slow = !trial || (n > MANY_POINTS && isSoftware(trial));
+  if (slow || !linkProgram(trial)) return pixelRenderer(canvas);
   trial.getExtension("WEBGL_lose_context")?.loseContext();
   return webglRenderer(canvas, canvas.getContext("webgl", WEBGL_OPTIONS));
+}
+
+function isSoftware(gl) {
+  const info = gl.getExtension("WEBGL_debug_renderer_info");
+  const name = gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : gl.RENDERER);
+  return /swiftshader|llvmpipe|software|basic render/i.test(name);
 }
 
 // The program, or null where it cannot be compiled.
@@ -138,19 +148,21 @@ function pixelRenderer(canvas) {
       const image = context.createImageData(width, height);
       const pixels = new Uint32Array(image.data.buffer);
       const side = Math.max(1, Math.round(size * 0.85)); // squares look larger
+      const [x0, y0] = camera.toScreen(0, 0).map((place) => place - side / 2);
+      const unit = camera.scale / 65535;
       for (const dimmed of [true, false]) {
         for (let i = 0; i < colours.length; i++) {
-          if (colours[i] >>> 24 < 128 !== dimmed) continue; // bright ones on top
-          const [x, y] = camera.toScreen(
-            positions[2 * i] / 65535,
-            positions[2 * i + 1] / 65535,
-          );
-          const left = Math.max(0, Math.round(x - side / 2));
-          const top = Math.max(0, Math.round(y - side / 2));
-          const right = Math.min(width, left + side);
-          const bottom = Math.min(height, top + side);
-          for (let row = top; row < bottom; row++) {
-            pixels.fill(colours[i], row * width + left, row * width + right);
+          const colour = colours[i];
+          if (colour >>> 24 < 128 !== dimmed) continue; // bright ones on top
+          const x = Math.round(x0 + positions[2 * i] * unit);
+          const y = Math.round(y0 - positions[2 * i + 1] * unit);
+          const left = Math.max(0, x);
+          const right = Math.min(width, x + side);
+          const bottom = Math.min(height, y + side);
+          for (let row = Math.max(0, y); row < bottom; row++) {
+            for (let p = row * width + left; p < row * width + right; p++) {
+              pixels[p] = colour;
+            }
           }
         }
       }
