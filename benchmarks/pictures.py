@@ -29,7 +29,9 @@ COLOURS = {
 
 def attention(rows: list[dict]) -> None:
     """Time of every peer as a multiple of ours, early and late."""
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True)
+    figure, axes = plt.subplots(
+        1, 2, figsize=(10, 4), sharey=True, layout="constrained"
+    )
     for axis, phase in zip(axes, ("early", "late"), strict=True):
         chosen = [row for row in rows if row["phase"] == phase]
         places = range(len(chosen))
@@ -45,8 +47,8 @@ def attention(rows: list[dict]) -> None:
         axis.set_title(f"{phase} in training")
         axis.set_xlabel("batch")
     axes[0].set_ylabel("time, as a multiple of ours")
-    axes[1].legend(frameon=False)
-    figure.tight_layout()
+    named = axes[0].get_legend_handles_labels()
+    figure.legend(*named, loc="outside upper center", ncols=4, frameon=False)
     figure.savefig(FIGURES / "attention.png", dpi=120)
 
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from sagl.cli.options import JsonOption, print_json
 from sagl.cli.report import progress
 
-TSNE_ROWS = 400  # in the figures of the demo's report, which is to be quick
+TSNE_ROWS = 200  # in the figures of the demo's report, which is to be quick
 
 
 def demo(
@@ -26,7 +26,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="The first of the seeds.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Cluster handwritten digits seen through three views; takes under a minute."""
+    """Cluster handwritten digits seen through three views; takes about a minute."""
     from sagl.experiments.demo import free_directory, run_demo
 
     directory = free_directory(Path("sagl-demo")) if out is None else out

@@ -1,0 +1,65 @@
+"""Does the score that needs no labels choose well? Restarts of the network, per set.
+
+    python benchmarks/selection.py --data ../shared/data --restarts 8
+
+Trains the network (no refinement) from several seeds on each set and prints the rank
+correlation between the label-free score of the training samples and the true ACC of the
+test samples, the ACC of the restart that the score picks, the best and the mean.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+
+from cache import Job, measure
+from data import DEFAULT_VIEWS, load
+from sagl import SAGL
+from sagl.evaluation import clustering_accuracy
+from sagl.selection import label_free_score
+
+
+def run(job: Job) -> Job:
+    torch.set_num_threads(1)
+    split = load(Path(job["data"]), job["set"])
+    model = SAGL(split.n_clusters, refine=False, random_state=job["seed"])
+    model.fit(split.train)
+    found = label_free_score(split.train, model.labels_)
+    return {
+        "acc": clustering_accuracy(split.test_labels, model.predict(split.test)),
+        "linear": found.linear,
+        "graph": found.graph,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default="../shared/data")
+    parser.add_argument("--sets", nargs="+", default=list(DEFAULT_VIEWS))
+    parser.add_argument("--restarts", type=int, default=8)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cache", type=Path, default=Path("selection.jsonl"))
+    options = parser.parse_args()
+    jobs = [
+        {"data": options.data, "set": name, "seed": seed}
+        for name in options.sets
+        for seed in range(options.restarts)
+    ]
+    results = measure(jobs, run, options.cache, options.jobs)
+    print("| set | rank correlation | chosen | best | mean |\n|---|---|---|---|---|")
+    for name in options.sets:
+        rows = [r for r in results if r["set"] == name]
+        acc = np.array([r["acc"] for r in rows])
+        total = np.array([r["linear"] + r["graph"] for r in rows])
+        print(
+            f"| {name} | {spearmanr(acc, total).statistic:.2f} "
+            f"| {acc[total.argmax()]:.3f} | {acc.max():.3f} | {acc.mean():.3f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
