@@ -275,8 +275,13 @@ class TestRefusedLoads:
         assert "sagl 9.1" in message
         assert "upgrade sagl" in message
 
+    def test_an_older_format_asks_for_a_new_fit(self, run):
+        change_config(run, lambda config: config.update(format=1))
+        with pytest.raises(ValueError, match=r"format 1, by an older sagl.*fit again"):
+            SAGL.load(run)
+
     def test_a_newer_format_may_differ_in_all_else(self, run):
-        (run / "config.json").write_text('{"format": 2}')
+        (run / "config.json").write_text('{"format": 9}')
         assert "upgrade sagl" in refused(run)
 
     def test_unknown_settings_of_the_same_format_are_passed_over(self, model, run):

@@ -32,7 +32,7 @@ from sagl.settings import Settings
 from sagl.storage import read_tensors, sha256, write_json, write_tensors, write_text
 from sagl.training.checkpoint import FILE_NAME as CHECKPOINT
 
-FORMAT = 1
+FORMAT = 2
 CONFIG = "config.json"
 MODEL = "model.safetensors"
 ANCHORS = "anchors.safetensors"
@@ -140,10 +140,15 @@ def read_config(directory: Path) -> dict[str, Any]:
         raise ValueError(f"{directory} is not a run directory") from None
     except (KeyError, TypeError, ValueError, RecursionError):
         raise ValueError(f"{path} is damaged: not a run's configuration") from None
+    if version < FORMAT:
+        raise ValueError(
+            f"{directory} is of format {version}, by an older sagl; this one reads "
+            f"format {FORMAT}: fit again"
+        )
     if version > FORMAT:
         raise ValueError(
             f"{directory} is of format {version}, by sagl {config.get('sagl')}; "
-            f"this sagl {__version__} reads up to format {FORMAT}: upgrade sagl"
+            f"this sagl {__version__} reads format {FORMAT}: upgrade sagl"
         )
     return dict(config)
 
