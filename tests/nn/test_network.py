@@ -124,6 +124,19 @@ def test_dense_graph_has_no_zeros():
     assert view_of(graph="identity", alpha=2).sparsity(h) == 1 / 20
 
 
+@pytest.mark.parametrize("self_loops", [True, False])
+def test_some_rows_of_a_graph_are_the_first_of_all(self_loops, monkeypatch):
+    view = view_of(graph="sparse", gate="shrink", self_loops=self_loops)
+    h = normal(20, 5, seed=0)
+    parts = view.linear(h)
+    whole = view.attention_graph(parts).to_dense()
+    torch.testing.assert_close(
+        view.attention_graph(parts, 6).to_dense(), whole[:6], rtol=0, atol=1e-12
+    )
+    monkeypatch.setattr("sagl.nn.network._COUNTED_ROWS", 6)
+    assert view.sparsity(h) == int((whole[:6] > 0).sum()) / (6 * 20)
+
+
 @pytest.mark.parametrize("gate", ["none", "shrink"])
 @pytest.mark.parametrize("gate_input", ["z", "features"])
 def test_linear_part_is_row_by_row(gate, gate_input):

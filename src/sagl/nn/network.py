@@ -14,6 +14,9 @@ from sagl.nn.encoder import LinearEncoder, Product
 from sagl.nn.entmax import check_alpha
 from sagl.nn.gate import GateForm, SparsityGate, row_factor
 
+# Rows of a batch's graph that are counted for its sparsity.
+_COUNTED_ROWS = 1024
+
 GraphForm = Literal["sparse", "dense", "identity"]
 GateInput = Literal["z", "features"]
 
@@ -122,25 +125,35 @@ class ViewNetwork(nn.Module):
         )
         return aggregated + z
 
-    def attention_graph(self, linear: Linear) -> Tensor:
-        """A of samples that attend to each other, sparse CSR (n, n)."""
+    def attention_graph(self, linear: Linear, rows: int | None = None) -> Tensor:
+        """A of samples that attend to each other, sparse CSR (n, n).
+
+        ``rows`` limits it to the first so many samples, who still attend to all.
+        """
         z, queries, keys, gate = linear
+        excluded = self.excluded(z)
         _, graph = attend(
-            queries,
+            queries[:rows],
             keys,
             z[:, :0],  # nothing to aggregate
-            gate,
+            None if gate is None else gate[:rows],
             self.alpha,
             return_graph=True,
-            exclude=self.excluded(z),
+            exclude=None if excluded is None else excluded[:rows],
         )
         return graph
 
     def sparsity(self, h: Tensor) -> float:
-        """Non-zeros over all entries of the graph of a batch."""
+        """Non-zeros over all entries of the graph of a batch.
+
+        Of a large batch some rows are counted: early in training the whole graph would
+        be a full matrix.
+        """
         if self.graph == "identity":
             return 1 / len(h)
-        return self.attention_graph(self.linear(h)).values().numel() / len(h) ** 2
+        rows = min(len(h), _COUNTED_ROWS)
+        graph = self.attention_graph(self.linear(h), rows)
+        return graph.values().numel() / (rows * len(h))
 
     def excluded(self, z: Tensor) -> Tensor | None:
         """The key that each sample may not attend to: itself, or none."""
