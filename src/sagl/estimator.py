@@ -22,7 +22,7 @@ from sagl.nn.inference import Answer, Predictor, anchor_features, whole_set
 from sagl.nn.network import Network
 from sagl.nn.objective import Objective
 from sagl.partition.readout import predict_labels
-from sagl.partition.score import score
+from sagl.partition.score import best_of
 from sagl.partition.search import candidates_of, search
 from sagl.partition.space import Space
 from sagl.recipes import RecipeName
@@ -37,8 +37,9 @@ from sagl.views import Views, is_list_of_views
 
 # Restarts after the first keep their checkpoints in directories of such names.
 RESTARTS = "restart-"
-# A search looks at no more samples than this, drawn at random.
+# A search looks at so many samples, drawn at random, or so many per cluster.
 _SEARCH_ROWS = 5_000
+_SEARCH_PER_CLUSTER = 20
 # What belongs to one fit on one machine and not to the model.
 _NOT_SAVED = ("callbacks", "checkpoint_dir", "device", "verbose")
 
@@ -280,7 +281,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ) -> int:
         """The best network by a score that needs no labels, refined if asked for."""
         order = np.random.default_rng(settings.seed).permutation(len(views))
-        rows = np.sort(order[:_SEARCH_ROWS])
+        wanted = max(_SEARCH_ROWS, _SEARCH_PER_CLUSTER * settings.n_clusters)
+        rows = np.sort(order[:wanted])
         features = Feed(views, networks[0], device, resident_bytes=0)(rows)
         space = Space(features)
         known = [
@@ -289,8 +291,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         ]
         known = [labels.to(device) for labels in known]
         C = settings.n_clusters
-        scores = [score(space, labels, C) for labels in known]
-        best = max(range(len(scores)), key=lambda i: scores[i].total)
+        best, scores = best_of(space, known, C)
         self.score_ = scores[best]
         if settings.refine:
             total = candidates_of(len(known))

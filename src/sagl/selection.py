@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from sagl.partition.score import Score, score
+from sagl.partition.score import Score, best_of, score
 from sagl.partition.space import Space
 from sagl.training.feed import standardization
 from sagl.views import Views
@@ -60,8 +60,7 @@ def best_partition(
     if not partitions:
         raise ValueError("partitions is empty; give at least one")
     space, codes, n_clusters = _space_and_codes(views, partitions, max_samples)
-    scores = [score(space, labels, n_clusters) for labels in codes]
-    return max(range(len(scores)), key=lambda i: scores[i].total), scores
+    return best_of(space, codes, n_clusters)
 
 
 def _space_and_codes(

@@ -1,30 +1,14 @@
 """``sagl report`` and the report that ``sagl demo`` ends with."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
 from sagl import SAGL
-from sagl.cli.main import run as main
 from sagl.experiments.fit import fit_run
 from tests.conftest import clustered_views
 from tests.report.pages import Page
-
-
-@pytest.fixture
-def sagl_cli(monkeypatch, capsys):
-    """Runs a command line in this process: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["sagl", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        output = capsys.readouterr()
-        return exit_.value.code or 0, output.out, output.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse.linalg import eigsh
-from sklearn.cluster import KMeans as SklearnKMeans
 from torch import Tensor
+
+from sagl.partition.spectral import cluster_directions, leading_eigenvectors
 
 
 def coding_rate(z: Tensor, epsilon_squared: float) -> Tensor:
@@ -65,23 +65,14 @@ def doubly_stochastic(
 def spectral_embedding(membership: Tensor, dimensions: int) -> NDArray[np.float64]:
     """Leading eigenvectors of D^-½ (Π + Πᵀ) D^-½ as columns, the first one first."""
     affinity = (membership + membership.T).cpu().double().numpy()
-    scale = affinity.sum(axis=1) ** -0.5
-    affinity *= scale[:, None] * scale
-    n = len(affinity)
-    start = np.random.default_rng(0).normal(size=n)  # else ARPACK draws its own
-    _, vectors = eigsh(affinity, k=min(dimensions, n - 1), which="LA", v0=start)
-    return np.ascontiguousarray(vectors[:, ::-1])
+    return leading_eigenvectors(affinity, min(dimensions, len(affinity) - 1))
 
 
 def spectral_labels(
     embedding: NDArray[np.float64], n_clusters: int, seed: int = 0
 ) -> NDArray[np.int64]:
     """k-means on the directions of the rows of the leading eigenvectors."""
-    rows = embedding[:, :n_clusters]
-    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(min=1e-12)
-    kmeans = SklearnKMeans(n_clusters, n_init=10, random_state=seed)
-    labels: NDArray[np.int64] = kmeans.fit_predict(rows).astype(np.int64)
-    return labels
+    return cluster_directions(embedding[:, :n_clusters], n_clusters, seed, starts=10)
 
 
 def coding_length(z: Tensor, labels: Tensor, epsilon_squared: float) -> float:

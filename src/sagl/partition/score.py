@@ -12,6 +12,7 @@ cheated by a partition that only a linear model, or only a graph, would draw.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -47,6 +48,14 @@ def score(space: Space, labels: Tensor, n_clusters: int) -> Score:
     ends = _joint(labels[A.rows()], labels[A.cols], n_clusters, A.entries)
     views = len(space.judges)
     return Score(linear / views, mutual_information(ends), agreement / views)
+
+
+def best_of(
+    space: Space, partitions: Sequence[Tensor], n_clusters: int
+) -> tuple[int, list[Score]]:
+    """The position of the partition with the highest score, and all scores."""
+    scores = [score(space, labels, n_clusters) for labels in partitions]
+    return max(range(len(scores)), key=lambda i: scores[i].total), scores
 
 
 def mutual_information(joint: Tensor) -> float:
