@@ -29,6 +29,13 @@ PATHS = {
     ],
     "dense": ALWAYS_DENSE,
     "dense, computed twice": [*ALWAYS_DENSE, (support, "_KEPT_BYTES", 0)],
+    "sparse while there is room": [
+        *ALWAYS_SPARSE,
+        ONE_ROW,
+        (support, "_BLOCK_SCORES", 1),
+        (support, "_KEPT_ENTRIES", 7),
+        (support, "_KEPT_BYTES", 0),
+    ],
     "row by row": [LARGE, ONE_ROW, (support, "_BLOCK_SCORES", 1)],
     "three rows at a time, sparse": [
         *ALWAYS_SPARSE,

@@ -25,6 +25,9 @@ _DENSE_SHARE = 0.12
 _DENSE_ROW = 0.5
 # Dense weights kept for the backward pass; beyond this they are computed again.
 _KEPT_BYTES = 1 << 30
+# Sparse entries kept of one view; what comes after counts as dense. An entry takes 12
+# bytes, and several times as much in the backward pass.
+_KEPT_ENTRIES = 1 << 26
 
 
 class Scores(NamedTuple):
@@ -116,12 +119,16 @@ def find_support(scores: Scores) -> Support:
     """Project every row of the scores, a block at a time."""
     parts: list[Sparse] = []
     dense: list[Dense] = []
-    room = _KEPT_BYTES
+    room, entries_left = _KEPT_BYTES, _KEPT_ENTRIES
     for rows in scores.blocks():
         x = scores.rows(rows)
         top = x.amax(dim=1, keepdim=True)
-        part = None if scores.alpha == 1 else _project_sparse(x, top, scores.alpha)
-        if part is None:
+        part = None
+        if scores.alpha != 1 and entries_left > 0:
+            part = _project_sparse(x, top, scores.alpha)
+        if part is not None:
+            entries_left -= len(part.cols)
+        else:
             x.sub_(top)
             tau = row_threshold(x, scores.alpha)
             gaps = gaps_(x, tau, scores.alpha)
