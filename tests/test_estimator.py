@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from sagl import SAGL, CollapseWarning, Views
+from sagl import SAGL, CollapseWarning, UncertainCountWarning, Views
+from sagl.evaluation import clustering_accuracy
 from tests.conftest import clustered_views
 
 ONE_CLUSTER = (
@@ -245,6 +246,42 @@ def test_collapse_is_announced_with_what_to_try(views):
         SAGL(40, steps=3, gamma=0.0, refine=False, random_state=0).fit(views)
 
 
+def test_auto_estimates_the_number_of_clusters(views, labels):
+    model = SAGL("auto", steps=60, random_state=0).fit(views)
+    assert model.n_clusters_ == model.cluster_count_.best == 4
+    assert model.cluster_count_.sure
+    assert clustering_accuracy(labels, model.labels_) > 0.95
+    fixed = SAGL(4, steps=60, random_state=0).fit(views)
+    np.testing.assert_array_equal(model.labels_, fixed.labels_)
+
+
+def test_doubtful_samples_may_be_left_out():
+    """Those that keep their cluster under other starts are right more often."""
+    hard, truth = clustered_views(480, 12, spread=2.5)
+    model = SAGL(12, steps=20, random_state=0).fit(hard)
+    every, sure = model.predict(hard), model.predict(hard, agreement=0.95)
+    kept = sure != -1
+    np.testing.assert_array_equal(sure[kept], every[kept])
+    assert 0.1 < kept.mean() < 1
+    assert (model.confidence_[kept] >= model.threshold(0.95)).all()
+    assert clustering_accuracy(truth[kept], sure[kept]) > 0.05 + clustering_accuracy(
+        truth[~kept], every[~kept]
+    )
+
+
+def test_doubt_takes_more_than_one_partition(views):
+    with pytest.raises(ValueError, match="fit with refine=True, or with n_restarts"):
+        SAGL(4, steps=5, refine=False, random_state=0).fit(views).threshold(0.9)
+    twice = SAGL(4, steps=5, refine=False, n_restarts=2, random_state=0).fit(views)
+    assert 0 <= twice.threshold(0.0) <= twice.confidence_.min() + 1e-12
+
+
+def test_auto_says_when_it_cannot_tell():
+    noise = np.random.default_rng(0).normal(size=(80, 12))
+    with pytest.warns(UncertainCountWarning, match="do not tell clearly"):
+        SAGL("auto", steps=5, view_sizes=(6, 6), random_state=0).fit(noise)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -266,6 +303,7 @@ def test_other_views_than_those_of_the_fit_are_refused(fitted, views, change, me
     ("params", "message"),
     [
         ({"n_clusters": 1}, "n_clusters"),
+        ({"n_clusters": "many"}, "n_clusters must be a whole number"),
         ({"n_clusters": 1000}, "fewer than n_clusters=1000"),
         ({"device": "nonsense"}, "nonsense"),
         ({"random_state": -1}, "random_state"),

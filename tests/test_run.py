@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 import sagl.run
 import sagl.storage
 from sagl import SAGL, Views
+from sagl.partition.count import CountPoint, conclude
 from sagl.training import Callback
 from tests.conftest import clustered_views
 
@@ -434,3 +435,31 @@ class TestRefusedSaves:
         with pytest.raises(ValueError, match=str(tmp_path)):
             model.save(tmp_path)
         assert (tmp_path / "labels.csv").read_text() == "mine"
+
+
+def test_an_estimated_number_and_the_score_come_back(views, tmp_path):
+    model = fit(views, n_clusters="auto")
+    model.save(tmp_path / "run")
+    again = SAGL.load(tmp_path / "run")
+    assert again.n_clusters == "auto"
+    assert again.n_clusters_ == 4
+    assert again.cluster_count_ == model.cluster_count_
+    assert again.score_ == model.score_
+
+
+def test_a_killed_run_does_not_count_again(tmp_path):
+    found = conclude([CountPoint(k, k == 3, 0.1, 1.0, 1.0) for k in (2, 3, 4)])
+    counted = []
+
+    def estimate():
+        counted.append(1)
+        return found
+
+    for expected in (1, 1):
+        assert sagl.run.kept_count(tmp_path, {"seed": 0}, estimate) == found
+        assert len(counted) == expected
+    sagl.run.kept_count(tmp_path, {"seed": 1}, estimate)  # another run
+    assert len(counted) == 2
+    (tmp_path / "cluster-count.json").write_text("{")
+    sagl.run.kept_count(tmp_path, {"seed": 1}, estimate)
+    assert len(counted) == 3

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from sagl.evaluation import clustering_accuracy
-from sagl.selection import best_partition, label_free_score
+from sagl.selection import (
+    best_partition,
+    choose_views,
+    estimate_n_clusters,
+    label_free_score,
+)
 from tests.conftest import clustered_views
 
 
@@ -56,3 +61,55 @@ def test_refuses_what_does_not_fit(problem):
         label_free_score(views, truth[:-1])
     with pytest.raises(ValueError, match="at least one"):
         best_partition(views, [])
+
+
+def test_the_number_of_clusters_from_any_form_of_views():
+    views, _ = clustered_views(300, 5, spread=0.5)
+    found = estimate_n_clusters(views, range(2, 9))
+    assert (found.best, found.sure) == (5, True)
+    as_mapping = {name: array for name, array in views.items()}
+    assert estimate_n_clusters(as_mapping, [8, 7, 6, 5, 5, 4, 3, 2]) == found
+
+
+@pytest.mark.parametrize(
+    ("n", "candidates", "message"),
+    [
+        (20, None, "20 samples are too few to count clusters in"),
+        (60, [4], "three or more different candidates; got \\[4\\]"),
+        (60, [4, 5, 40], "40 clusters are too many for 60 samples; the most is 30"),
+        (60, [1, 2, 3], "a candidate must be a whole number of at least 2; got 1"),
+    ],
+)
+def test_refuses_to_count_what_cannot_be_counted(n, candidates, message):
+    views, _ = clustered_views(n)
+    with pytest.raises(ValueError, match=message):
+        estimate_n_clusters(views, candidates)
+
+
+def test_views_that_help_are_used_and_noise_is_not():
+    views, _ = clustered_views(200, spread=1.5)
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(200, 12)).astype(np.float32)
+    choice = choose_views({**dict(views.items()), "noise": noise}, 4)
+    assert "noise" not in choice.best
+    assert "wide" in choice.best
+    totals = [subset.score.total for subset in choice.tried]
+    assert totals == sorted(totals, reverse=True)
+    assert {("wide",), ("narrow",), ("noise",)} < {s.names for s in choice.tried}
+
+
+def test_two_views_that_need_each_other_are_used_together():
+    """Each view shows half of the structure: alone, two clusters of four are one."""
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 4, 240)
+    halves = {"left": labels // 2, "right": labels % 2}
+    views = {
+        name: np.eye(2)[half].repeat(4, axis=1) * 3 + rng.normal(size=(240, 8)) * 0.5
+        for name, half in halves.items()
+    }
+    assert set(choose_views(views, 4).best) == {"left", "right"}
+
+
+def test_refuses_to_choose_views_for_too_many_clusters(problem):
+    with pytest.raises(ValueError, match="n_clusters=130 is too many for 240 samples"):
+        choose_views(problem[0], 130)

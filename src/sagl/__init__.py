@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Any
 from sagl._version import __version__
 
 if TYPE_CHECKING:
-    from sagl.estimator import SAGL, CollapseWarning
+    from sagl.estimator import SAGL, CollapseWarning, UncertainCountWarning
     from sagl.views import Views
 
-__all__ = ["SAGL", "CollapseWarning", "Views", "__version__"]
+__all__ = [
+    "SAGL",
+    "CollapseWarning",
+    "UncertainCountWarning",
+    "Views",
+    "__version__",
+]
 
 # Loaded when first asked for, so that `sagl --help` need not wait for torch.
 _HOMES = {
     "SAGL": "sagl.estimator",
     "CollapseWarning": "sagl.estimator",
+    "UncertainCountWarning": "sagl.estimator",
     "Views": "sagl.views",
 }
 

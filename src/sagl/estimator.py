@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -17,16 +17,28 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm import tqdm
 
+from sagl.checks import number
 from sagl.device import pick_device
 from sagl.nn.inference import Answer, Predictor, anchor_features, whole_set
 from sagl.nn.network import Network
 from sagl.nn.objective import Objective
-from sagl.partition.readout import predict_labels
-from sagl.partition.score import best_of
-from sagl.partition.search import candidates_of, search
+from sagl.partition.count import ClusterCount
+from sagl.partition.doubt import doubt_curve, stability
+from sagl.partition.readout import predict_labels, sharpen, sharpening
+from sagl.partition.score import Score, best_of
+from sagl.partition.search import candidates_of, reproduced, search
 from sagl.partition.space import Space
 from sagl.recipes import RecipeName
-from sagl.run import SavedRun, damaged, make_writable, plain, read_run, write_run
+from sagl.run import (
+    SavedRun,
+    damaged,
+    kept_count,
+    make_writable,
+    plain,
+    read_run,
+    write_run,
+)
+from sagl.selection import estimate_n_clusters
 from sagl.settings import Settings, resolve
 from sagl.training.callbacks import Callback, ProgressBar, StopWhenStable
 from sagl.training.checkpoint import Checkpointer
@@ -35,6 +47,8 @@ from sagl.training.sampler import step_seed
 from sagl.training.trainer import Plan, Trainer
 from sagl.views import Views, is_list_of_views
 
+# The cluster of samples that are too doubtful to have one.
+DOUBTFUL = -1
 # Restarts after the first keep their checkpoints in directories of such names.
 RESTARTS = "restart-"
 # A search looks at so many samples, drawn at random, or so many per cluster.
@@ -48,6 +62,19 @@ class CollapseWarning(UserWarning):
     """Some clusters hold no sample."""
 
 
+class UncertainCountWarning(UserWarning):
+    """The data do not tell how many clusters there are."""
+
+
+class _Choice(NamedTuple):
+    """Which network, its score, and how stable some samples' clusters are."""
+
+    best: int
+    score: Score
+    rows: NDArray[np.int64]
+    stability: NDArray[np.float64]
+
+
 class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Sparse Attention Graph Learning: clusters from several views, without labels.
 
@@ -57,8 +84,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : int
-        The number of clusters, at least 2.
+    n_clusters : int or "auto"
+        The number of clusters, at least 2; "auto" estimates it first
+        (``sagl.selection.estimate_n_clusters``).
     recipe : {"default", "paper", "released"}, default="default"
         Where parameters that are None come from: our measured choice, the paper's
         equations, or the authors' published code.
@@ -137,6 +165,12 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     score_ : Score
         How well views and neighbours predict the clusters, in nats, if it was measured:
         with ``refine`` or several restarts.
+    doubt_ : DoubtCurve
+        How stable clusters are from which confidence on; measured like ``score_``.
+    n_clusters_ : int
+        The number of clusters, given or estimated.
+    cluster_count_ : ClusterCount
+        With ``n_clusters="auto"``: the estimate, its interval and the curve behind it.
     n_features_in_ : int
         Columns of all views together.
 
@@ -153,7 +187,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_clusters: int,
+        n_clusters: int | Literal["auto"],
         *,
         recipe: RecipeName = "default",
         gamma: float | None = None,
@@ -221,19 +255,46 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         settings = self.resolved(len(views))
         views.check_spread()
         device = pick_device(self.device)
+        if self.n_clusters == "auto":
+            self.cluster_count_ = self._count(views, settings.seed)
+            counted = self.resolved(len(views), self.cluster_count_.best)
+            settings = replace(counted, seed=settings.seed)
         trainers = [
             self._train(views, settings, device, restart)
             for restart in range(settings.n_restarts)
         ]
-        best = 0
+        choice = None
         if settings.refine or len(trainers) > 1:
-            best = self._choose([t.network for t in trainers], settings, views, device)
-        self.adopt(trainers[best].network, settings, views)
-        self.n_steps_ = trainers[best].step
-        self.history_ = trainers[best].history
+            networks = [trainer.network for trainer in trainers]
+            choice = self._choose(networks, settings, views, device)
+        best = trainers[0 if choice is None else choice.best]
+        self.adopt(best.network, settings, views)
+        self.n_steps_ = best.step
+        self.history_ = best.history
         self.labels_, self.confidence_ = self._best(views)
+        if choice is not None:
+            self.score_ = choice.score
+            confidence = self.confidence_[choice.rows]
+            self.doubt_ = doubt_curve(confidence, choice.stability)
         _warn_if_collapsed(self.labels_, settings)
         return self
+
+    def _count(self, views: Views, seed: int) -> ClusterCount:
+        """How many clusters there are; a doubtful answer is a warning."""
+        found = kept_count(
+            None if self.checkpoint_dir is None else Path(self.checkpoint_dir),
+            {"data": views.fingerprint(), "seed": seed},
+            lambda: estimate_n_clusters(
+                views, random_state=seed, device=self.device, progress=self.verbose
+            ),
+        )
+        if not found.sure:
+            warnings.warn(
+                f"n_clusters='auto': {found.in_words()}",
+                UncertainCountWarning,
+                stacklevel=3,
+            )
+        return found
 
     def _train(
         self, views: Views, settings: Settings, device: torch.device, restart: int
@@ -278,31 +339,32 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         settings: Settings,
         views: Views,
         device: torch.device,
-    ) -> int:
+    ) -> _Choice:
         """The best network by a score that needs no labels, refined if asked for."""
         order = np.random.default_rng(settings.seed).permutation(len(views))
         wanted = max(_SEARCH_ROWS, _SEARCH_PER_CLUSTER * settings.n_clusters)
         rows = np.sort(order[:wanted])
         features = Feed(views, networks[0], device, resident_bytes=0)(rows)
         space = Space(features)
-        known = [
-            torch.from_numpy(self.adopt(n, settings, views)._best(views[rows])[0])
-            for n in networks
-        ]
-        known = [labels.to(device) for labels in known]
+        known = [self.adopt(n, settings, views)._best(views[rows])[0] for n in networks]
+        tensors = [torch.from_numpy(labels).to(device) for labels in known]
         C = settings.n_clusters
-        best, scores = best_of(space, known, C)
-        self.score_ = scores[best]
-        if settings.refine:
-            total = candidates_of(len(known))
-            with tqdm(total=total, desc="refine", disable=not self.verbose) as bar:
-                found = search(
-                    space, C, settings.seed, known, on_candidate=lambda _: bar.update()
-                )
-            length = float(torch.cat([h.norm(dim=1) for h in features]).mean())
-            predict_labels(networks[best], space, found[0].labels, length)
-            self.score_ = found[0].score
-        return best
+        best, scores = best_of(space, tensors, C)
+        if not settings.refine:
+            others = known[:best] + known[best + 1 :]
+            return _Choice(best, scores[best], rows, stability(known[best], others, C))
+        total = candidates_of(len(known))
+        with tqdm(total=total, desc="refine", disable=not self.verbose) as bar:
+            found = search(
+                space, C, settings.seed, tensors, on_candidate=lambda _: bar.update()
+            )
+        stable = reproduced(found, C)
+        length = float(torch.cat([h.norm(dim=1) for h in features]).mean())
+        predict_labels(networks[best], space, found[0].labels, length)
+        p = self.adopt(networks[best], settings, views).transform(views[rows])
+        per_view = torch.from_numpy(p.reshape(len(p), -1, C)).movedim(1, 0)
+        sharpen(networks[best], sharpening(per_view, float(stable.mean())))
+        return _Choice(best, found[0].score, rows, stable)
 
     def adopt(self, network: Network, settings: Settings, views: Views) -> Self:
         """Predict with this network from now on; anchors are drawn from the views.
@@ -321,9 +383,34 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.fit(X)
         return self.labels_
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """The cluster of each sample, whatever other samples are asked about."""
-        return self._best(self.check_views(X))[0]
+    def predict(self, X: Any, *, agreement: float | None = None) -> NDArray[np.int64]:
+        """The cluster of each sample, whatever other samples are asked about.
+
+        With ``agreement``, say 0.9, doubtful samples get −1: those below the confidence
+        from which on training samples keep their cluster so often when the search
+        starts elsewhere.
+        """
+        labels, confidence = self.predict_with_confidence(X)
+        if agreement is not None:
+            labels[confidence < self.threshold(agreement)] = DOUBTFUL
+        return labels
+
+    def predict_with_confidence(
+        self, X: Any
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Cluster of each sample and its probability."""
+        return self._best(self.check_views(X))
+
+    def threshold(self, agreement: float) -> float:
+        """The confidence below which a sample is doubtful; see ``predict``."""
+        check_is_fitted(self)
+        wanted = number("agreement", agreement, 0)
+        if not hasattr(self, "doubt_"):
+            raise ValueError(
+                "nothing is known about the stability of this run: fit with "
+                "refine=True, or with n_restarts of at least 2"
+            )
+        return self.doubt_.threshold(wanted)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each cluster, (n_samples, n_clusters): the mean over views."""
@@ -413,6 +500,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 labels=self.labels_,
                 confidence=self.confidence_,
                 ids=ids,
+                score=getattr(self, "score_", None),
+                cluster_count=getattr(self, "cluster_count_", None),
+                doubt=getattr(self, "doubt_", None),
             ),
         )
 
@@ -435,6 +525,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         model.history_ = run.history
         model.labels_ = run.labels
         model.confidence_ = run.confidence
+        for name in ("score", "cluster_count", "doubt"):
+            if getattr(run, name) is not None:
+                setattr(model, f"{name}_", getattr(run, name))
         return model
 
     def check_views(self, X: Any) -> Views:
@@ -463,9 +556,14 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         )
         return Views(X, view_sizes=self.view_sizes)
 
-    def resolved(self, n_samples: int) -> Settings:
-        """The complete settings of a fit on so many samples."""
+    def resolved(self, n_samples: int, n_clusters: int = 2) -> Settings:
+        """The complete settings of a fit on so many samples.
+
+        ``n_clusters`` is what "auto" stands for.
+        """
         params = self.get_params(deep=False)
+        if self.n_clusters == "auto":
+            params["n_clusters"] = n_clusters
         repeatable = isinstance(self.random_state, int | np.integer)
         if self.checkpoint_dir is not None and not repeatable:
             raise ValueError(
@@ -503,6 +601,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         anchors: list[torch.Tensor],
     ) -> None:
         self.settings_ = settings
+        self.n_clusters_ = settings.n_clusters
         self.view_names_ = names
         self.view_widths_ = widths
         self.n_features_in_ = sum(widths)

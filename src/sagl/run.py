@@ -17,10 +17,10 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from torch import Tensor
 
 from sagl._version import __version__
 from sagl.features.predictions import prediction_table, read_prediction_table
+from sagl.partition.count import ClusterCount
+from sagl.partition.doubt import DoubtCurve
+from sagl.partition.score import Score
 from sagl.settings import Settings
 from sagl.storage import read_tensors, sha256, write_json, write_tensors, write_text
 from sagl.training.checkpoint import FILE_NAME as CHECKPOINT
@@ -39,6 +42,8 @@ ANCHORS = "anchors.safetensors"
 HISTORY = "history.jsonl"
 LABELS = "labels.csv"
 GRAPH = "graph.npz"
+COUNT = "cluster-count.json"  # while a fit with n_clusters="auto" lasts
+_T = TypeVar("_T")
 _PARTS = (MODEL, ANCHORS, HISTORY, LABELS)
 
 
@@ -57,6 +62,9 @@ class SavedRun:
     labels: NDArray[np.int64]
     confidence: NDArray[np.float64]
     ids: Sequence[str] | None = None  # what the samples are called in labels.csv
+    score: Score | None = None  # if it was measured
+    cluster_count: ClusterCount | None = None  # if the number was estimated
+    doubt: DoubtCurve | None = None  # measured with the score
 
 
 def refuse_existing_run(directory: Path) -> None:
@@ -111,6 +119,9 @@ def write_run(directory: Path, run: SavedRun) -> None:
             ],
             "n_samples": len(run.labels),
             "n_steps": run.n_steps,
+            "score": _optional(run.score, Score._asdict),
+            "cluster_count": _optional(run.cluster_count, ClusterCount.as_dict),
+            "doubt": _optional(run.doubt, DoubtCurve.as_dict),
             "sha256": {name: sha256(directory / name) for name in _PARTS},
         }
         write_json(directory / CONFIG, config)
@@ -185,9 +196,39 @@ def read_run(directory: Path) -> SavedRun:
             n_steps=config["n_steps"],
             labels=labels,
             confidence=confidence,
+            score=_optional(config.get("score"), lambda found: Score(**found)),
+            cluster_count=_optional(
+                config.get("cluster_count"), ClusterCount.from_dict
+            ),
+            doubt=_optional(config.get("doubt"), DoubtCurve.from_dict),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(directory, error) from None
+
+
+def _optional(value: Any, convert: Callable[[Any], _T]) -> _T | None:
+    return None if value is None else convert(value)
+
+
+def kept_count(
+    directory: Path | None,
+    fingerprint: dict[str, Any],
+    estimate: Callable[[], ClusterCount],
+) -> ClusterCount:
+    """An estimate that a killed run finds again in ``directory``, if there is one."""
+    if directory is None:
+        return estimate()
+    make_writable(directory)
+    path = directory / COUNT
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        if kept["of"] == fingerprint:
+            return ClusterCount.from_dict(kept["count"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not there, or not ours: estimated anew
+    found = estimate()
+    write_json(path, {"of": fingerprint, "count": found.as_dict()})
+    return found
 
 
 def plain(value: Any) -> Any:

@@ -1,20 +1,29 @@
-"""Choices without labels: how good a partition is, and which of several is best."""
+"""Choices without labels: which partition is best, how many clusters, which views."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from tqdm import tqdm
 
+from sagl.checks import integer
+from sagl.device import pick_device
+from sagl.partition.count import ClusterCount, count_clusters, default_candidates
 from sagl.partition.score import Score, best_of, score
+from sagl.partition.search import search
 from sagl.partition.space import Space
-from sagl.training.feed import standardization
+from sagl.training.feed import standardized
 from sagl.views import Views
 
 _MAX_SAMPLES = 5000
+_MAX_COUNTED = 3000
+_LEAST_COUNTED = 32
+# A view is added if the score becomes so many times better.
+_WORTH_A_VIEW = 1.03
 
 
 def label_free_score(
@@ -63,6 +72,157 @@ def best_partition(
     return best_of(space, codes, n_clusters)
 
 
+def estimate_n_clusters(
+    views: Any,
+    candidates: Sequence[int] | None = None,
+    *,
+    max_samples: int = _MAX_COUNTED,
+    random_state: int = 0,
+    device: str = "cpu",
+    progress: bool = False,
+) -> ClusterCount:
+    """How many clusters there are, with an interval and the curve behind it.
+
+    For every candidate several partitions are found on resamples; the number is best
+    whose partitions tell much (``label_free_score``) and agree with each other. It
+    counts clusters of about equal size: a long tail of small ones is not seen.
+
+    Parameters
+    ----------
+    views : Views or what ``Views`` takes
+    candidates : sequence of int, optional
+        By default every number from 2 to 12, then steps of 14 %, up to 256 and to one
+        cluster per eight samples.
+    max_samples : int, default=3000
+        Of more samples a random choice is looked at.
+    random_state : int, default=0
+    device : str, default="cpu"
+    progress : bool, default=False
+        Show a progress bar on stderr.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sagl.selection import estimate_n_clusters
+    >>> X, _ = make_blobs(300, n_features=8, centers=5, random_state=3)
+    >>> found = estimate_n_clusters({"left": X[:, :4], "right": X[:, 4:]}, range(2, 9))
+    >>> found.best, found.sure
+    (5, True)
+    """
+    views = views if isinstance(views, Views) else Views(views)
+    views.check_values()
+    views.check_spread()
+    rows = _some_rows(len(views), max_samples, random_state)
+    if len(rows) < _LEAST_COUNTED:
+        raise ValueError(
+            f"{len(rows)} samples are too few to count clusters in; it takes "
+            f"{_LEAST_COUNTED}: say how many clusters there are"
+        )
+    if candidates is None:
+        candidates = default_candidates(len(rows))
+    else:
+        candidates = _checked_candidates(candidates, len(rows))
+    features = standardized(views, rows, pick_device(device))
+    with tqdm(
+        total=len(candidates), desc="clusters", unit=" tried", disable=not progress
+    ) as bar:
+        return count_clusters(
+            features, candidates, random_state, on_candidate=lambda _: bar.update()
+        )
+
+
+class ViewSubset(NamedTuple):
+    """Some views, and the score, on all views, of the clusters found with them."""
+
+    names: tuple[str, ...]
+    score: Score
+
+
+class ViewChoice(NamedTuple):
+    """The views to use, and all subsets that were tried, the best first."""
+
+    best: tuple[str, ...]
+    tried: tuple[ViewSubset, ...]
+
+
+def choose_views(
+    views: Any,
+    n_clusters: int,
+    *,
+    max_samples: int = _MAX_COUNTED,
+    random_state: int = 0,
+    device: str = "cpu",
+    progress: bool = False,
+) -> ViewChoice:
+    """Which views to use: more of them can hurt.
+
+    Each view is tried alone; to the best one others are added, the most helpful first,
+    as long as each makes the score 3 % better: a view costs time, and one that is noise
+    gains a little by chance. The clusters that a subset finds are judged by
+    ``label_free_score`` on all views, also on those that had no part in them.
+
+    Parameters
+    ----------
+    views : Views or what ``Views`` takes
+    n_clusters : int
+    max_samples : int, default=3000
+        Of more samples a random choice is looked at.
+    random_state : int, default=0
+    device : str, default="cpu"
+    progress : bool, default=False
+        Show a progress bar on stderr.
+    """
+    views = views if isinstance(views, Views) else Views(views)
+    views.check_values()
+    views.check_spread()
+    rows = _some_rows(len(views), max_samples, random_state)
+    C = integer("n_clusters", n_clusters, 2)
+    if len(rows) // 2 < C:
+        raise ValueError(
+            f"n_clusters={C} is too many for {len(rows)} samples; the most is "
+            f"{len(rows) // 2}"
+        )
+    features = standardized(views, rows, pick_device(device))
+    every_view = Space(features)
+    names = views.names
+    tried: list[ViewSubset] = []
+    most = len(names) * (len(names) + 1) // 2
+
+    with tqdm(total=most, desc="views", unit=" tried", disable=not progress) as bar:
+
+        def attempt(chosen: Sequence[int]) -> float:
+            space = Space([features[i] for i in chosen])
+            found = search(space, C, random_state, restarts=1)[0]
+            judged = score(every_view, found.labels, C)
+            tried.append(ViewSubset(tuple(names[i] for i in chosen), judged))
+            bar.update()
+            return judged.total
+
+        best: list[int] = []
+        reached = 0.0
+        while len(best) < len(names):
+            rest = [i for i in range(len(names)) if i not in best]
+            totals = {i: attempt(sorted([*best, i])) for i in rest}
+            top = max(totals, key=totals.__getitem__)
+            if best and totals[top] < _WORTH_A_VIEW * reached:
+                break
+            best, reached = sorted([*best, top]), totals[top]
+    tried.sort(key=lambda subset: -subset.score.total)
+    return ViewChoice(tuple(names[i] for i in best), tuple(tried))
+
+
+def _checked_candidates(candidates: Sequence[int], n_samples: int) -> list[int]:
+    found = sorted({integer("a candidate", count, 2) for count in candidates})
+    if len(found) < 3:
+        raise ValueError(f"give three or more different candidates; got {found}")
+    if found[-1] > n_samples // 2:
+        raise ValueError(
+            f"{found[-1]} clusters are too many for {n_samples} samples; "
+            f"the most is {n_samples // 2}"
+        )
+    return found
+
+
 def _space_and_codes(
     views: Any, partitions: Sequence[ArrayLike], max_samples: int
 ) -> tuple[Space, list[torch.Tensor], int]:
@@ -70,15 +230,14 @@ def _space_and_codes(
     views.check_values()
     views.check_spread()
     coded = [_codes(labels, len(views)) for labels in partitions]
-    rows = np.sort(np.random.default_rng(0).permutation(len(views))[:max_samples])
-    features = [
-        torch.from_numpy(((h - shift) * scale).astype(np.float32))
-        for h, (shift, scale) in zip(
-            views.take(rows), standardization(views, "standard"), strict=True
-        )
-    ]
+    rows = _some_rows(len(views), max_samples, 0)
+    space = Space(standardized(views, rows, torch.device("cpu")))
     n_clusters = max(int(codes.max()) for codes in coded) + 1
-    return Space(features), [torch.from_numpy(c[rows]) for c in coded], n_clusters
+    return space, [torch.from_numpy(c[rows]) for c in coded], n_clusters
+
+
+def _some_rows(n: int, most: int, seed: int) -> NDArray[np.int64]:
+    return np.sort(np.random.default_rng(seed).permutation(n)[:most])
 
 
 def _codes(labels: ArrayLike, n: int) -> NDArray[np.int64]:

@@ -73,6 +73,22 @@ def test_fit_equals_python(fitted_run):
     )
 
 
+def test_fit_finds_the_number_of_clusters(sagl_cli, files, tmp_path):
+    out = tmp_path / "run"
+    options = [*view_options(files), "--steps", 60, "--out", out]
+    code, printed, _ = sagl_cli("fit", *options, "--clusters", "auto", "--json")
+    assert code == 0
+    facts = json.loads(printed)
+    assert facts["n_clusters"] == facts["cluster_count"]["best"] == 4
+    assert not (out / "cluster-count.json").exists()
+    assert "4 clusters (between" in sagl_cli("info", out)[1]
+    options[-1] = tmp_path / "none"
+    code, _, error = sagl_cli("fit", *options, "--clusters", "some")
+    assert code == 2
+    assert "--clusters must be a number or auto; got 'some'" in error
+    assert not options[-1].exists()
+
+
 def test_predict(sagl_cli, fitted_run, files, tmp_path):
     views, _ = clustered_views()
     expected = SAGL.load(fitted_run).predict_proba(views[200:])
@@ -85,6 +101,19 @@ def test_predict(sagl_cli, fitted_run, files, tmp_path):
     np.testing.assert_array_equal(table[:, 2], expected.max(axis=1))
     assert sagl_cli(*options, tmp_path / "p.npy")[0] == 0
     np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), table[:, 1])
+
+
+def test_predict_leaves_out_what_is_doubtful(sagl_cli, fitted_run, files, tmp_path):
+    options = ["predict", fitted_run, *view_options(files, "new-")]
+    options += ["--out", tmp_path / "p.npy", "--json"]
+    facts = json.loads(sagl_cli(*options, "--agreement", 0)[1])
+    assert facts["n_doubtful"] == 0
+    facts = json.loads(sagl_cli(*options, "--agreement", 1.01)[1])  # more than all
+    assert facts["n_doubtful"] == 40
+    assert set(np.load(tmp_path / "p.npy")) == {-1}
+    code, _, error = sagl_cli(*options, "--agreement", -1)
+    assert code == 2
+    assert "agreement must be at least 0" in error
 
 
 @pytest.mark.parametrize("protocol", ["inductive", "transductive", "batch"])

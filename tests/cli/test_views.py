@@ -51,6 +51,18 @@ def test_table_words_and_picture(tmp_path, options):
     assert out.read_bytes().startswith(b"\x89PNG")
 
 
+def test_says_which_views_to_use(options):
+    found = json.loads(run(*options, "--clusters", 3, "--json", "--quiet").stdout)
+    choice = found["choice"]
+    assert set(choice["views"]) <= set(found["views"])
+    assert {len(subset["views"]) for subset in choice["tried"]} >= {1, 2}
+    scores = [subset["score"] for subset in choice["tried"]]
+    assert scores == sorted(scores, reverse=True)
+    shown = run(*options, "--clusters", 3, "--quiet").stdout
+    assert f"use: {', '.join(choice['views'])}" in shown
+    assert "[turned]" in shown
+
+
 def test_json(arrays, options):
     found = json.loads(run(*options, "--json", "--quiet").stdout)
     expected = cka_matrix(Views(arrays))

@@ -13,6 +13,7 @@ from sagl import SAGL
 from sagl.evaluation import clustering_accuracy
 from sagl.partition.anneal import anneal, random_start, softened
 from sagl.partition.proposals import consensus, spectral_labels
+from sagl.partition.readout import sharpen, sharpening
 from sagl.partition.score import mutual_information, score
 from sagl.partition.search import candidates_of, search
 from sagl.partition.space import Space
@@ -186,3 +187,23 @@ class TestRefinedModel:
             np.testing.assert_array_equal(
                 model.predict_proba(views[i : i + 1]), together[i : i + 1]
             )
+
+
+def test_sharpening_changes_confidence_and_not_the_graph():
+    views, _ = clustered_views(200, spread=3.0)
+    model = SAGL(C, steps=5, random_state=0).fit(views)
+    before, graphs = model.transform(views), model.graph(views)
+    sharpen(model.network_, 2.0)
+    model.adopt(model.network_, model.settings_, views)
+    np.testing.assert_allclose(model.transform(views), 2 * before, rtol=1e-4, atol=1e-4)
+    for one, other in zip(graphs, model.graph(views), strict=True):
+        np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-5)
+
+
+@checked
+@given(st.floats(0.3, 0.99), st.integers(0, 99))
+def test_mean_confidence_is_what_was_asked_for(wanted, seed):
+    p = torch.randn(2, 50, C, generator=torch.Generator().manual_seed(seed))
+    q = torch.softmax(sharpening(p[:1], wanted) * p[:1], dim=-1)
+    assert float(q.amax(dim=-1).mean()) == pytest.approx(wanted, abs=1e-3)
+    assert sharpening(p, 1.0) > 19  # two views that disagree are never that sure

@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 
 from sagl.cli.info import describe, show
-from sagl.cli.options import DeviceOption, JsonOption, QuietOption, print_json
+from sagl.cli.options import (
+    DeviceOption,
+    JsonOption,
+    QuietOption,
+    cluster_number,
+    print_json,
+)
 from sagl.cli.source_options import (
     BackboneOption,
     ColumnOption,
@@ -27,7 +33,10 @@ from sagl.cli.source_options import (
 
 
 def fit(
-    clusters: Annotated[int, typer.Option(help="The number of clusters.")],
+    clusters: Annotated[
+        str,
+        typer.Option(metavar="N|auto", help="The number of clusters, or auto."),
+    ],
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run directory.")],
     source: Annotated[
         str | None,
@@ -93,7 +102,7 @@ def fit(
 
     refuse_existing_run(out)
     model = SAGL(
-        clusters,
+        cluster_number(clusters),
         recipe=recipe,  # type: ignore[arg-type]
         epochs=epochs,
         steps=steps,

@@ -35,6 +35,8 @@ def describe(run: Path) -> dict[str, Any]:
         "views": config["views"],
         "n_samples": config["n_samples"],
         "n_clusters": saved.settings.n_clusters,
+        "cluster_count": config.get("cluster_count"),
+        "score": config.get("score"),
         "n_clusters_found": int((sizes > 0).sum()),
         "cluster_sizes": sizes.tolist(),
         "mean_confidence": float(saved.confidence.mean()),
@@ -69,6 +71,10 @@ def show(run: Path) -> None:
         "settings": ", ".join(f"{k}={v}" for k, v in facts["settings"].items()),
         "files": ", ".join(sorted(p.name for p in run.iterdir())),
     }
+    if facts["cluster_count"] is not None:
+        from sagl.partition.count import ClusterCount
+
+        rows["estimated"] = ClusterCount.from_dict(facts["cluster_count"]).in_words()
     for name, value in rows.items():
         table.add_row(name, value)
     Console().print(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +18,16 @@ DeviceOption = Annotated[
     str, typer.Option(help="cpu, cuda, mps, or auto: CUDA when there is one.")
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
+
+
+def cluster_number(text: str) -> int | Literal["auto"]:
+    """What ``--clusters`` says: a number, or auto."""
+    if text == "auto":
+        return "auto"
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"--clusters must be a number or auto; got {text!r}") from None
 
 
 def read_views(options: list[str]) -> Views:

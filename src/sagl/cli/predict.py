@@ -20,26 +20,39 @@ def predict(
     store: StoreArgument = None,
     view: FilesOption = None,
     join: JoinOption = None,
+    agreement: Annotated[
+        float | None,
+        typer.Option(
+            help="Cluster -1 for doubtful samples; the others keep their cluster so "
+            "often when the search starts elsewhere, e.g. 0.9."
+        ),
+    ] = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Give each sample of the views a cluster, whatever else is asked about."""
-    from sagl.estimator import SAGL
+    from sagl.estimator import DOUBTFUL, SAGL
     from sagl.features.inputs import read_input
     from sagl.features.predictions import check_prediction_path, write_predictions
 
     check_prediction_path(out)
     model = SAGL.load(run, device)
+    threshold = 0.0 if agreement is None else model.threshold(agreement)
     given = read_input(store, view, model.view_names_, join or "error")  # type: ignore[arg-type]
-    probabilities = model.predict_proba(given.views)
-    write_predictions(out, probabilities, given.ids)
+    clusters, confidence = model.predict_with_confidence(given.views)
+    doubtful = confidence < threshold
+    clusters[doubtful] = DOUBTFUL
+    write_predictions(out, clusters, confidence, given.ids)
     if as_json:
         print_json(
             {
                 "out": str(out),
-                "n_samples": len(probabilities),
-                "mean_confidence": float(probabilities.max(axis=1).mean()),
+                "n_samples": len(clusters),
+                "n_doubtful": int(doubtful.sum()),
+                "threshold": threshold,
+                "mean_confidence": float(confidence.mean()),
             }
         )
     else:
-        typer.echo(f"{len(probabilities):,} predictions in {out}")
+        left_out = f"; {doubtful.sum():,} are doubtful (-1)" if agreement else ""
+        typer.echo(f"{len(clusters):,} predictions in {out}{left_out}")

@@ -13,6 +13,7 @@ from rich.text import Text
 from sagl.cli.options import JsonOption, QuietOption, print_json, read_views
 
 if TYPE_CHECKING:
+    from sagl.selection import ViewChoice
     from sagl.views import Views
 
 
@@ -40,12 +41,20 @@ def views(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the batches.")] = 0,
+    clusters: Annotated[
+        int | None,
+        typer.Option(
+            help="Also choose the views to use for so many clusters, without labels: "
+            "more views can hurt. Takes minutes."
+        ),
+    ] = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare every pair of views by CKA and say which repeat or complement each other.
 
     1 is the same, 0 nothing in common, whatever the scale and rotation of the features.
+    With --clusters, also say which of them to use.
     """
     from sagl.evaluation.cka import judge_views
 
@@ -56,6 +65,11 @@ def views(
     found = _read(store, view or [], join)
     cka, size = _compare(found, batch_size, seed, quiet)
     pairs = judge_views(cka, found.names)
+    choice = None
+    if clusters is not None:
+        from sagl.selection import choose_views
+
+        choice = choose_views(found, clusters, random_state=seed, progress=not quiet)
     if out is not None:
         from sagl.report import save
         from sagl.report.figures import draw_cka
@@ -77,10 +91,13 @@ def views(
                     }
                     for pair in pairs
                 ],
+                "choice": None if choice is None else _as_json(choice),
             }
         )
     else:
         _show(found, cka, pairs, out)
+        if choice is not None:
+            _show_choice(choice)
 
 
 def _read(
@@ -112,6 +129,28 @@ def _compare(
     total = rows_to_read(found, size)
     with tqdm(total=total, unit=" rows", disable=quiet, leave=False) as bar:
         return cka_matrix(found, batch_size=size, seed=seed, progress=bar.update), size
+
+
+def _as_json(choice: ViewChoice) -> dict[str, Any]:
+    return {
+        "views": list(choice.best),
+        "tried": [
+            {"views": list(subset.names), "score": subset.score.total}
+            for subset in choice.tried
+        ],
+    }
+
+
+def _show_choice(choice: ViewChoice) -> None:
+    table = Table(title="which views to use, by a score that needs no labels")
+    table.add_column("views", style="bold")
+    table.add_column("score", justify="right")
+    for subset in choice.tried:
+        table.add_row(Text(", ".join(subset.names)), f"{subset.score.total:.3f}")
+    console = Console(soft_wrap=True)
+    console.print(table)
+    best = ", ".join(choice.best)
+    console.print(f"use: {best}", markup=False, highlight=False)
 
 
 def _show(found: Views, cka: Any, pairs: Any, out: Path | None) -> None:

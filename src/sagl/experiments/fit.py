@@ -13,7 +13,7 @@ from sagl.estimator import RESTARTS, SAGL
 from sagl.features.inputs import Input, open_input, read_input
 from sagl.features.sources import extract_source, parse_backbones
 from sagl.features.store import Join, is_store
-from sagl.run import GRAPH, refuse_existing_run
+from sagl.run import COUNT, GRAPH, refuse_existing_run
 from sagl.storage import replacing, write_json
 from sagl.training.checkpoint import FILE_NAME
 from sagl.views import Views
@@ -50,6 +50,7 @@ def fit_run(
     model.save(out, ids=ids)
     for checkpoint in (out / FILE_NAME, *out.glob(f"{RESTARTS}*/{FILE_NAME}")):
         checkpoint.unlink(missing_ok=True)
+    (out / COUNT).unlink(missing_ok=True)
     for directory in out.glob(f"{RESTARTS}*"):
         directory.rmdir()
     return model

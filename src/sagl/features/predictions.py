@@ -26,15 +26,17 @@ def check_prediction_path(path: Path) -> None:
 
 
 def write_predictions(
-    path: Path, probabilities: NDArray[np.float64], ids: Sequence[str] | None = None
+    path: Path,
+    clusters: NDArray[np.int64],
+    confidence: NDArray[np.float64],
+    ids: Sequence[str] | None = None,
 ) -> None:
     """Cluster and confidence per sample (.csv), or the clusters alone (.npy)."""
-    clusters = probabilities.argmax(axis=1)
     if path.suffix == ".npy":
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.save(file, clusters)
         return
-    write_text(path, prediction_table(clusters, probabilities.max(axis=1), ids))
+    write_text(path, prediction_table(clusters, confidence, ids))
 
 
 def prediction_table(

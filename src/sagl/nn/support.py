@@ -26,8 +26,8 @@ _DENSE_ROW = 0.5
 # Dense weights kept for the backward pass; beyond this they are computed again.
 _KEPT_BYTES = 1 << 30
 # Sparse entries kept of one view; what comes after counts as dense. An entry takes 12
-# bytes, and several times as much in the backward pass.
-_KEPT_ENTRIES = 1 << 26
+# bytes, and more than ten times as much in the backward pass.
+_KEPT_ENTRIES = 1 << 24
 
 
 class Scores(NamedTuple):

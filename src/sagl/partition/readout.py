@@ -23,46 +23,48 @@ def predict_labels(
 
     Per view W is the ridge regression to the labels, each cluster scaled to unit
     deviation; U and V are multiples of the identity, so that the graph joins samples
-    of like z. One factor on all z makes the mean confidence what it should be: the
-    share of samples whose label the views predict without having seen it.
-    ``row_length`` is the length of the rows that the network is given.
+    of like z. ``row_length`` is the length of the rows that the network is given.
     """
     C = len(network.view_networks[0].bias)
     Y = one_hot(labels, C)
     centred = Y - Y.mean(dim=0)
-    maps, left_out = [], []
-    for fit in space.fits:
+    for view, fit in zip(network.view_networks, space.fits, strict=True):
         W = fit.weights(centred)
         z = fit.x @ W
         deviation = z.std(dim=0).clamp_min(1e-6)
-        mean = z.mean(dim=0) / deviation
-        maps.append((W / deviation, mean))
-        left_out.append(fit.left_out(centred) / deviation - mean)
-    right = (sum(left_out[1:], start=left_out[0]).argmax(dim=1) == labels).float()
-    factor = _sharpening(left_out, float(right.mean()))
-    for view, (W, mean) in zip(network.view_networks, maps, strict=True):
-        weight = factor * W.T / row_length
+        weight = (W / deviation).T / row_length
         view.encoder.v.copy_(weight)
         view.encoder.g.copy_(weight.norm(dim=1))
-        view.encoder.b.copy_(-factor * mean)
+        view.encoder.b.copy_(-z.mean(dim=0) / deviation)
         view.bias.zero_()
         if view.graph != "identity":
-            size = (_SHARPNESS**0.5) / factor
-            identity = torch.eye(C, device=W.device) * size
+            identity = torch.eye(C, device=W.device) * _SHARPNESS**0.5
             view.U.copy_(identity)
             view.V.copy_(identity)
 
 
-def _sharpening(left_out: list[Tensor], agreement: float) -> float:
-    """The factor on z at which mean confidence equals the agreement.
+@torch.no_grad()
+def sharpen(network: Network, factor: float) -> None:
+    """Multiply all representations by a factor, and leave the graphs as they are."""
+    for view in network.view_networks:
+        view.encoder.g.mul_(factor)
+        view.encoder.b.mul_(factor)
+        view.bias.mul_(factor)
+        if view.graph != "identity":
+            view.U.div_(factor)
+            view.V.div_(factor)
 
-    p = A z + z is about 2 z where neighbours agree.
+
+def sharpening(p: Tensor, mean_confidence: float) -> float:
+    """The factor on representations p, (L, n, C), that brings about a confidence.
+
+    The nearest that can be had, where it cannot be had.
     """
     low, high = 0.0, _MAX_SHARPENING
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        q = torch.stack([torch.softmax(2 * middle * z, dim=1) for z in left_out])
-        if float(q.mean(dim=0).amax(dim=1).mean()) < agreement:
+        q = torch.softmax(middle * p, dim=-1).mean(dim=0)
+        if float(q.amax(dim=1).mean()) < mean_confidence:
             low = middle
         else:
             high = middle

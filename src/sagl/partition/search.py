@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from sagl.partition.anneal import COOL, WARM, anneal, random_start, softened
+from sagl.partition.doubt import stability
 from sagl.partition.proposals import consensus, spectral_labels
 from sagl.partition.score import Score, score
 from sagl.partition.space import Space
@@ -24,6 +27,7 @@ class Candidate(NamedTuple):
     labels: Tensor
     origin: str
     score: Score
+    own_start: bool  # annealed from a start that no other candidate had a part in
 
 
 def search(
@@ -51,8 +55,8 @@ def search(
     C = n_clusters
     found: list[Candidate] = []
 
-    def add(labels: Tensor, origin: str) -> None:
-        candidate = Candidate(labels, origin, score(space, labels, C))
+    def add(labels: Tensor, origin: str, *, own_start: bool = False) -> None:
+        candidate = Candidate(labels, origin, score(space, labels, C), own_start)
         found.append(candidate)
         if on_candidate is not None:
             on_candidate(candidate)
@@ -63,13 +67,14 @@ def search(
 
     for labels in known:
         add(labels, "network")
-        add(polish(labels, WARM, 60), "network, annealed")
+        add(polish(labels, WARM, 60), "network, annealed", own_start=True)
     generator = torch.Generator().manual_seed(seed)
     for _ in range(restarts):
-        add(anneal(space, random_start(space, C, generator)), "random, annealed")
+        labels = anneal(space, random_start(space, C, generator))
+        add(labels, "random, annealed", own_start=True)
     spectral = spectral_labels(space, C, seed % 2**32)
     add(spectral, "spectral")
-    add(polish(spectral, COOL, 40), "spectral, annealed")
+    add(polish(spectral, COOL, 40), "spectral, annealed", own_start=True)
     for _ in range(_ROUNDS):
         found.sort(key=_by_score)
         best = [candidate.labels for candidate in found]
@@ -78,6 +83,12 @@ def search(
             add(polish(labels, COOL, 40), "consensus, annealed")
     found.sort(key=_by_score)
     return found
+
+
+def reproduced(found: Sequence[Candidate], n_clusters: int) -> NDArray[np.float64]:
+    """How stable each sample's cluster in the best candidate is under other starts."""
+    others = [c.labels.cpu().numpy() for c in found[1:] if c.own_start]
+    return stability(found[0].labels.cpu().numpy(), others, n_clusters)
 
 
 def candidates_of(known: int = 0, restarts: int = RESTARTS) -> int:

@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from sagl.evaluation.cka import cka_matrix
+from sagl.partition.count import ClusterCount
 from sagl.report.build import RunData
 from sagl.report.saving import picture
 
@@ -43,6 +44,10 @@ def draw_run(data: RunData, *, tsne_rows: int = _TSNE_ROWS) -> Iterator[Drawing]
         "sizes",
     )
     yield _drawing("Confidence", figures.draw_confidence(data.confidence), "confidence")
+    count = getattr(model, "cluster_count_", None)
+    if count is not None:
+        drawn = draw_count(count)
+        yield _drawing("How many clusters", drawn, "cluster-count")
     if truth is not None:
         drawn = figures.draw_confusion(truth, data.labels)
         yield _drawing("Clusters and true classes", drawn, "confusion")
@@ -60,6 +65,20 @@ def draw_run(data: RunData, *, tsne_rows: int = _TSNE_ROWS) -> Iterator[Drawing]
         yield _drawing(f"Graph: {name}", drawn, f"graph{i}")
     if views is not None and tsne_rows:
         yield from _tsne(data, tsne_rows)
+
+
+def draw_count(count: ClusterCount) -> Axes:
+    """The curve behind an estimated number of clusters."""
+    from sagl.report import figures
+
+    return figures.draw_cluster_count(
+        [point.n_clusters for point in count.curve],
+        [point.value for point in count.curve],
+        [point.value - point.deviation for point in count.curve],
+        [point.value + point.deviation for point in count.curve],
+        chosen=count.best,
+        measure="information × agreement",
+    )
 
 
 def _tsne(data: RunData, size: int) -> Iterator[Drawing]:

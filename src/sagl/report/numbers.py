@@ -52,12 +52,18 @@ def scores(data: RunData) -> list[Number]:
 
 
 def label_free(data: RunData) -> list[Number]:
-    """What needs no labels. Scores that choose between runs belong here, too."""
+    """What needs no labels, with the score that chose between partitions."""
     numbers = [
         Number("Clusters in use", str(len(data.clusters)), f"of {data.n_clusters}"),
         Number("Mean confidence", f"{data.confidence.mean():.3f}"),
         Number("Confident samples", percent((data.confidence >= CONFIDENT).mean())),
     ]
+    score = getattr(data.model, "score_", None)
+    if score is not None:
+        numbers += [
+            Number("Label-free score", f"{score.total:.2f}", "nats"),
+            Number("Predicted by a view unseen", percent(score.agreement)),
+        ]
     agreement = view_agreement(data)
     if agreement is not None:
         numbers.append(Number("Views agree on", percent(agreement)))

@@ -75,6 +75,17 @@ def _inverse(
     return np.divide(1.0, deviations, out=np.zeros_like(deviations), where=varies)
 
 
+def standardized(
+    views: Views, rows: NDArray[np.int64], device: torch.device
+) -> list[Tensor]:
+    """The given rows with columns of mean 0 and deviation 1 over all samples."""
+    measured = standardization(views, "standard")
+    return [
+        torch.from_numpy(((h - shift) * scale).astype(np.float32)).to(device)
+        for h, (shift, scale) in zip(views.take(rows), measured, strict=True)
+    ]
+
+
 class Feed:
     """Standardised float32 batches of some views, on the device of the network."""
 

@@ -1,0 +1,64 @@
+"""How many clusters are there? The estimate that needs no labels beside the truth.
+
+    python benchmarks/cluster_count.py --data ../shared/data --picture counts.png
+
+Training samples alone are looked at; the number of classes is only compared with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import torch
+
+from cache import Job, measure
+from data import DEFAULT_VIEWS, load
+from sagl.partition.count import ClusterCount
+from sagl.report.drawings import draw_count
+from sagl.report.saving import save
+from sagl.selection import estimate_n_clusters
+
+
+def run(job: Job) -> Job:
+    torch.set_num_threads(1)
+    split = load(Path(job["data"]), job["set"])
+    start = time.process_time()
+    found = estimate_n_clusters(split.train, random_state=job["seed"])
+    seconds = time.process_time() - start
+    return {**found.as_dict(), "truth": split.n_clusters, "seconds": seconds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default="../shared/data")
+    parser.add_argument("--sets", nargs="+", default=list(DEFAULT_VIEWS))
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--cache", type=Path, default=Path("cluster_count.jsonl"))
+    parser.add_argument("--picture", type=Path, help="the curves, one file per set")
+    options = parser.parse_args()
+    jobs = [
+        {"data": options.data, "set": name, "seed": seed}
+        for name in options.sets
+        for seed in range(options.seeds)
+    ]
+    results = measure(jobs, run, options.cache, options.jobs)
+    print("| set | seed | classes | estimate | interval | sure | off by | seconds |")
+    print("|---|---|---|---|---|---|---|---|")
+    for r in results:
+        off = abs(r["best"] - r["truth"]) / r["truth"]
+        print(
+            f"| {r['set']} | {r['seed']} | {r['truth']} | {r['best']} "
+            f"| {r['low']} to {r['high']} | {'yes' if r['sure'] else 'no'} "
+            f"| {off:.0%} | {r['seconds']:.0f} |"
+        )
+        if options.picture is not None and r["seed"] == 0:
+            curve = {name: r[name] for name in ClusterCount._fields}
+            place = options.picture.with_stem(f"{options.picture.stem}-{r['set']}")
+            save(draw_count(ClusterCount.from_dict(curve)), place)
+
+
+if __name__ == "__main__":
+    main()

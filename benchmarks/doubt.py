@@ -1,0 +1,72 @@
+"""Does the run know what it does not know? Confidence beside the truth, per set.
+
+    python benchmarks/doubt.py --data ../shared/data
+
+Fits the default recipe and prints, for test samples each predicted alone: the mean
+confidence, the ACC, and for some agreements how many samples are kept and how many of
+those are right, clusters being matched to classes once, on all test samples.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+
+from cache import Job, measure
+from data import DEFAULT_VIEWS, load
+from sagl import SAGL
+
+AGREEMENTS = (0.9, 0.95)
+
+
+def run(job: Job) -> Job:
+    torch.set_num_threads(1)
+    split = load(Path(job["data"]), job["set"])
+    model = SAGL(split.n_clusters, random_state=job["seed"]).fit(split.train)
+    found, confidence = model.predict_with_confidence(split.test)
+    _, truth = np.unique(split.test_labels, return_inverse=True)
+    shared = np.zeros((split.n_clusters, split.n_clusters))
+    np.add.at(shared, (found, truth), 1)
+    class_of = linear_sum_assignment(shared, maximize=True)[1]
+    right = class_of[found] == truth
+    result = {"confidence": float(confidence.mean()), "acc": float(right.mean())}
+    for agreement in AGREEMENTS:
+        kept = confidence >= model.threshold(agreement)
+        result[f"kept {agreement}"] = float(kept.mean())
+        result[f"right {agreement}"] = float(right[kept].mean()) if kept.any() else 0.0
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default="../shared/data")
+    parser.add_argument("--sets", nargs="+", default=list(DEFAULT_VIEWS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--cache", type=Path, default=Path("doubt.jsonl"))
+    options = parser.parse_args()
+    jobs = [
+        {"data": options.data, "set": name, "seed": seed}
+        for name in options.sets
+        for seed in range(options.seeds)
+    ]
+    results = measure(jobs, run, options.cache, options.jobs)
+    columns = ["confidence", "acc"]
+    columns += [f"{what} {a}" for a in AGREEMENTS for what in ("kept", "right")]
+    print("| set |", " | ".join(columns), "|")
+    print("|---" * (len(columns) + 1) + "|")
+    for name in options.sets:
+        rows = [r for r in results if r["set"] == name]
+        cells = [
+            f"{np.mean([r[c] for r in rows]):.3f} ± {np.std([r[c] for r in rows]):.3f}"
+            for c in columns
+        ]
+        print("|", " | ".join([name, *cells]), "|")
+
+
+if __name__ == "__main__":
+    main()

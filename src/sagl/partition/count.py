@@ -1,0 +1,188 @@
+"""How many clusters there are: the number whose clusters say much and come back.
+
+For each candidate number, several partitions are found, each on a resample of its own
+and from a start of its own, and carried over to all samples by ridge regression.
+
+    value = information × agreement
+
+information is the mean score of the partitions (``score.py``), which grows with the
+number of clusters without end; agreement is their mean adjusted Rand index, which falls
+once clusters are cut where nothing separates them, or joined in one of several ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.metrics import adjusted_rand_score
+from torch import Tensor
+
+from sagl.nn.neighbours import unit_rows
+from sagl.partition.anneal import COOL, anneal, random_start, softened
+from sagl.partition.proposals import spectral_labels
+from sagl.partition.score import score
+from sagl.partition.space import Space, one_hot
+
+_PARTITIONS = 6
+_RESAMPLE = 0.7  # the share of the samples that each partition is found on
+_STEPS, _POLISH = 50, 25
+_EVERY_UP_TO = 12  # candidates are all numbers up to this one, then
+_GROWTH = 1.14  # each so many times the one before, up to
+_MOST = 256  # at most
+_PER_CLUSTER = 8  # and no fewer samples per cluster than this
+_AGREED = 0.5  # partitions that agree less than this are found anew each time
+_WIDE = 2.0  # an interval whose ends differ by more than this factor says little
+
+
+class CountPoint(NamedTuple):
+    """One candidate: its value, how sure that is, and what it is made of."""
+
+    n_clusters: int
+    value: float
+    deviation: float
+    information: float
+    agreement: float
+
+
+class ClusterCount(NamedTuple):
+    """An estimate of the number of clusters.
+
+    Attributes
+    ----------
+    best : int
+        The number with the highest value.
+    low, high : int
+        The smallest and the largest number that is not clearly worse.
+    sure : bool
+        False where the data do not tell: the interval is wide, partitions hardly
+        agree, or the best candidate is the first or the last.
+    curve : tuple of CountPoint
+        Every candidate.
+    """
+
+    best: int
+    low: int
+    high: int
+    sure: bool
+    curve: tuple[CountPoint, ...]
+
+    def in_words(self) -> str:
+        """One line for people."""
+        text = f"{self.best} clusters (between {self.low} and {self.high})"
+        if self.sure:
+            return text
+        return f"{text}; the data do not tell clearly: look at the curve"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self._asdict(), "curve": [point._asdict() for point in self.curve]}
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> ClusterCount:
+        curve = tuple(CountPoint(**point) for point in value["curve"])
+        return cls(**{**value, "curve": curve})
+
+
+def default_candidates(n_samples: int) -> list[int]:
+    """Numbers of clusters worth trying, rising.
+
+    >>> default_candidates(200)
+    [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 21, 24]
+    """
+    most = max(2, min(_MOST, n_samples // _PER_CLUSTER))
+    found = [2]
+    while True:
+        last = found[-1]
+        more = last + 1 if last < _EVERY_UP_TO else round(last * _GROWTH)
+        if more > most:
+            return found
+        found.append(more)
+
+
+@torch.no_grad()
+def count_clusters(
+    features: Sequence[Tensor],
+    candidates: Sequence[int],
+    seed: int,
+    on_candidate: Callable[[CountPoint], None] | None = None,
+) -> ClusterCount:
+    """Try each candidate on samples given by standardised views, (n, d) each."""
+    views = [unit_rows(h.float()) for h in features]
+    n = len(views[0])
+    rng = np.random.default_rng(seed)
+    size = max(2, round(_RESAMPLE * n))
+    resamples = [rng.permutation(n)[:size] for _ in range(_PARTITIONS)]
+    spaces = [Space([x[rows] for x in views]) for rows in map(np.sort, resamples)]
+    curve = []
+    for n_clusters in candidates:
+        point = _try(spaces, views, n_clusters, seed)
+        curve.append(point)
+        if on_candidate is not None:
+            on_candidate(point)
+    return conclude(curve)
+
+
+def _try(
+    spaces: Sequence[Space], views: Sequence[Tensor], n_clusters: int, seed: int
+) -> CountPoint:
+    scores, everywhere = [], []
+    for i, space in enumerate(spaces):
+        if i % 2:
+            start = softened(spectral_labels(space, n_clusters, seed + i), n_clusters)
+            labels = anneal(space, start, hot=COOL, steps=_POLISH, first_graph=0.0)
+        else:
+            generator = torch.Generator().manual_seed(seed + i)
+            start = random_start(space, n_clusters, generator)
+            labels = anneal(space, start, steps=_STEPS)
+        scores.append(score(space, labels, n_clusters).total)
+        everywhere.append(_carried_over(space, labels, views, n_clusters))
+    agreement = np.eye(len(spaces))
+    for i, j in combinations(range(len(spaces)), 2):
+        agreement[i, j] = agreement[j, i] = adjusted_rand_score(
+            everywhere[i], everywhere[j]
+        )
+    return _point(n_clusters, np.array(scores), agreement)
+
+
+def _carried_over(
+    space: Space, labels: Tensor, views: Sequence[Tensor], n_clusters: int
+) -> NDArray[np.int64]:
+    """Labels of all samples from those of a resample."""
+    Y = one_hot(labels, n_clusters)
+    Y = Y - Y.mean(dim=0)
+    z = [x @ fit.weights(Y) for x, fit in zip(views, space.fits, strict=True)]
+    found: NDArray[np.int64] = sum(z[1:], start=z[0]).argmax(dim=1).cpu().numpy()
+    return found
+
+
+def _point(
+    n_clusters: int, scores: NDArray[np.float64], agreement: NDArray[np.float64]
+) -> CountPoint:
+    """Value of a candidate, and its deviation by leaving out one partition in turn."""
+    n = len(scores)
+
+    def parts(kept: NDArray[np.int64]) -> tuple[float, float]:
+        pairs = agreement[np.ix_(kept, kept)][np.triu_indices(len(kept), 1)]
+        return float(scores[kept].mean()), float(pairs.mean())
+
+    every = np.arange(n)
+    information, agreed = parts(every)
+    left_out = np.array([np.prod(parts(np.delete(every, i))) for i in every])
+    spread = left_out - left_out.mean()
+    deviation = float(np.sqrt((n - 1) / n * (spread**2).sum()))
+    return CountPoint(n_clusters, information * agreed, deviation, information, agreed)
+
+
+def conclude(curve: Sequence[CountPoint]) -> ClusterCount:
+    """The best candidate, those that are not clearly worse, and whether that helps."""
+    best = max(range(len(curve)), key=lambda i: curve[i].value)
+    least = curve[best].value - curve[best].deviation
+    near = [p.n_clusters for p in curve if p.value + p.deviation >= least]
+    inside = 0 < best < len(curve) - 1
+    reproducible = curve[best].agreement >= _AGREED
+    sure = inside and reproducible and near[-1] <= _WIDE * near[0]
+    return ClusterCount(curve[best].n_clusters, near[0], near[-1], sure, tuple(curve))
