@@ -354,7 +354,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
             others = known[:best] + known[best + 1 :]
             return _Choice(best, scores[best], rows, stability(known[best], others, C))
         total = candidates_of(len(known))
-        with tqdm(total=total, desc="refine", disable=not self.verbose) as bar:
+        with tqdm(
+            total=total, desc="refine", leave=False, disable=not self.verbose
+        ) as bar:
             found = search(
                 space, C, settings.seed, tensors, on_candidate=lambda _: bar.update()
             )

@@ -124,7 +124,11 @@ def estimate_n_clusters(
         candidates = _checked_candidates(candidates, len(rows))
     features = standardized(views, rows, pick_device(device))
     with tqdm(
-        total=len(candidates), desc="clusters", unit=" tried", disable=not progress
+        total=len(candidates),
+        desc="clusters",
+        unit=" tried",
+        leave=False,
+        disable=not progress,
     ) as bar:
         return count_clusters(
             features, candidates, random_state, on_candidate=lambda _: bar.update()
@@ -188,7 +192,9 @@ def choose_views(
     tried: list[ViewSubset] = []
     most = len(names) * (len(names) + 1) // 2
 
-    with tqdm(total=most, desc="views", unit=" tried", disable=not progress) as bar:
+    with tqdm(
+        total=most, desc="views", unit=" tried", leave=False, disable=not progress
+    ) as bar:
 
         def attempt(chosen: Sequence[int]) -> float:
             space = Space([features[i] for i in chosen])

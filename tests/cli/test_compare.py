@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from sagl.cli.compare import _methods, _param, _source
+from sagl.cli.compare import _methods, _param
 from sagl.cli.main import run
 from tests.experiments.test_compare import write_split
 
@@ -58,12 +58,6 @@ def test_methods_with_parameters_and_class_names(tmp_path):
     assert found["zero-shot"]["text_encoder"] == "clip-directory"
     with pytest.raises(ValueError, match="'turtle' is not among the methods"):
         _methods("kmeans", ["turtle:steps=1"], None, None, None)
-
-
-def test_source_of_single_files():
-    source = _source(None, None, ["a=x.npy"], None, ["a=y.npy"], None)
-    assert source.train.views == ("a=x.npy",)
-    assert source.scored.views == ("a=y.npy",)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 """Comparisons: rows, costs, what is kept, what fails, what is taken up."""
 
 import csv
+import hashlib
 import json
 import math
 
 import numpy as np
 import pytest
 
-from sagl.baselines import METHODS, Method, find_method, register
+from sagl.baselines import METHODS, KMeans, Method, find_method, register
 from sagl.experiments import compare as module
 from sagl.experiments.compare import Comparison
 from sagl.experiments.compare_table import (
@@ -21,7 +22,16 @@ from sagl.experiments.compare_table import (
 )
 from sagl.experiments.one_run import Task, run_task
 from sagl.features.split import find_source
+from sagl.selection import label_free_score
+from sagl.storage import write_json
+from tests.experiments.small_runs import write_views
 
+RESULT = {
+    "scores": {"acc": 1.0, "nmi": 1.0, "ari": 1.0, "ami": 1.0, "n_clusters": 3},
+    "seconds": 1.5,
+    "peak_mib": 100.0,
+    "curve": [[1.5, 1.0]],
+}
 TOY = "tests.baselines.toy:Nearest"
 
 
@@ -78,9 +88,43 @@ class TestOneRun:
             run_task(Task(find_method("linear-probe"), bare, 3, 0, looks=1))
         assert run_task(Task(find_method("kmeans"), bare, 3, 0, 1))["scores"]
 
-    def test_a_task_survives_json(self, source):
-        task = Task(find_method("linear-probe"), source, 3, seed=1, looks=2)
+    @pytest.mark.parametrize("views", [None, ("wide",)])
+    def test_a_task_survives_json(self, source, views):
+        task = Task(find_method("linear-probe"), source, 3, 1, looks=2, views=views)
         assert Task.from_dict(json.loads(json.dumps(task.as_dict()))) == task
+
+    def test_without_labels_there_is_the_label_free_score(self, tmp_path):
+        directory = write_split(tmp_path / "a", labels=False)
+        (directory / "test" / "labels.npy").unlink()
+        source = find_source(directory)
+        result = run_task(Task(find_method("kmeans"), source, 3, seed=0, looks=4))
+        assert result["scores"] == {"n_clusters": 3}
+        assert result["curve"] == []
+        views, _ = source.train.read()
+        expected = label_free_score(views, np.arange(60) % 3)  # the clear clusters
+        assert result["label_free"] == {
+            "linear": pytest.approx(expected.linear),
+            "graph": pytest.approx(expected.graph),
+            "agreement": pytest.approx(expected.agreement),
+            "total": pytest.approx(expected.total),
+        }
+
+    def test_some_views_are_fitted_and_all_of_them_judge(self, tmp_path):
+        directory = write_views(tmp_path / "a", ["clear", "noisy"])
+        source = find_source(directory)
+        views, _ = source.train.read()
+        for name in views.names:
+            task = Task(find_method("kmeans"), source, 3, 0, looks=1, views=(name,))
+            alone = KMeans(3, random_state=0).fit({name: views[name]})
+            expected = label_free_score(views, alone.labels_).total
+            found = run_task(task)
+            assert found["label_free"]["total"] == pytest.approx(expected)
+            assert (found["scores"]["acc"] == 1) == (name == "clear")
+
+    def test_the_device_is_passed_on(self, source):
+        task = Task(find_method("kmeans"), source, 3, 0, looks=1, device="nowhere")
+        with pytest.raises(ValueError, match="nowhere"):
+            run_task(task)
 
 
 class TestComparison:
@@ -156,6 +200,74 @@ class TestComparison:
         assert files(n_clusters=4) != one
         other = Method("kmeans", METHODS["kmeans"].path, params={"n_init": 1})
         assert files(other) != one
+
+    def test_files_of_earlier_versions_are_found(self, source, tmp_path):
+        """Many results exist: what named their files then must name them now."""
+        comparison = Comparison(source, methods("kmeans"), tmp_path, seeds=1)
+        train, scored = source.train.read()[0], source.scored.read()[0]
+        decides = {
+            "sagl": module.__version__,
+            "path": "sagl.baselines.kmeans:KMeans",
+            "params": {},
+            "seed": 0,
+            "n_clusters": 3,
+            "looks": 8,
+            "data": [train.fingerprint(), scored.fingerprint()],
+        }
+        text = json.dumps(decides, sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        file = comparison._file(comparison.tasks[0])
+        assert file == tmp_path / "runs" / f"kmeans-0-{digest}.json"
+        some = Comparison(
+            source, methods("kmeans"), tmp_path, seeds=1, views={"kmeans": ["wide"]}
+        )
+        assert some._file(some.tasks[0]) != file
+
+    def test_an_earlier_result_without_its_label_free_score(self, source, tmp_path):
+        def comparison(**options):
+            return Comparison(
+                source, methods("kmeans"), tmp_path, seeds=1, looks=1, **options
+            )
+
+        old = comparison()
+        [task] = old.tasks
+        file = old._file(task)
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(RESULT))
+        assert old.result(task) == RESULT
+        [row] = [row for row in rows_of(old) if row.name == "kmeans"]
+        assert row.mean["acc"] == 1
+        assert row.label_free == {}
+        assert cells([row])[0][COLUMNS.index("score")] == ""
+        new = comparison(needs="score")
+        assert new.result(task) is None
+        new.run(minutes=0)
+        assert old.result(task) == RESULT  # it stays until there is a better one
+        new.run()
+        assert new.result(task)["label_free"]["total"] > 0
+
+    def test_labels_are_optional_where_the_score_is_wanted(self, tmp_path):
+        directory = write_split(tmp_path / "bare", labels=False)
+        (directory / "test" / "labels.npy").unlink()
+        source = find_source(directory)
+        with pytest.raises(ValueError, match=r"number of clusters is unknown; give"):
+            Comparison(source, methods("kmeans"), tmp_path, needs="score")
+        comparison = Comparison(
+            source, methods("kmeans"), tmp_path, n_clusters=3, seeds=2, needs="score"
+        )
+        assert not comparison.labelled
+        for task in comparison.tasks:
+            comparison._file(task).parent.mkdir(parents=True, exist_ok=True)
+            write_json(comparison._file(task), run_task(task))
+        [row] = rows_of(comparison)
+        assert row.mean == {}
+        assert row.worst_acc is None
+        assert row.clusters == 3
+        assert row.label_free["total"] > 1
+        line = dict(zip(COLUMNS, cells([row])[0], strict=True))
+        assert line["ACC"] == line["to TURTLE"] == ""
+        assert line["score"] == f"**{row.label_free['total']:.3f} ± 0.000**"
+        assert as_json(comparison, [row])["labelled"] is False
 
     def test_refuses_what_cannot_be_scored(self, tmp_path):
         directory = write_split(tmp_path / "bare")
@@ -235,13 +347,7 @@ class TestRegistry:
 
 def test_json_holds_rows_and_runs(source, tmp_path, monkeypatch):
     comparison = Comparison(source, methods("kmeans"), tmp_path, seeds=1, looks=1)
-    result = {
-        "scores": {"acc": 1.0, "nmi": 1.0, "ari": 1.0, "ami": 1.0, "n_clusters": 3},
-        "seconds": 1.5,
-        "peak_mib": 100.0,
-        "curve": [[1.5, 1.0]],
-    }
-    monkeypatch.setattr(Comparison, "result", lambda self, t: result)
+    monkeypatch.setattr(Comparison, "result", lambda self, t: RESULT)
     found = as_json(comparison, rows_of(comparison))
     assert found["n_train"] == 60
     assert found["n_scored"] == 30

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
+from sagl.cli.data_options import (
+    DataOption,
+    DataViewsOption,
+    LabelsOption,
+    TestLabelsOption,
+    TestViewOption,
+    ViewFilesOption,
+    find_data,
+)
+from sagl.cli.experiment import (
+    JobsOption,
+    MinutesOption,
+    parse_value,
+    print_table,
+    run_kept,
+)
 from sagl.cli.options import DeviceOption, JsonOption, QuietOption, print_json
 
 if TYPE_CHECKING:
@@ -19,39 +32,18 @@ if TYPE_CHECKING:
     from sagl.baselines.registry import Method
     from sagl.experiments.compare import Comparison
     from sagl.experiments.compare_table import Row
-    from sagl.features.split import Source
 
 # Columns of the table that stand together in a terminal; 0 is the method.
-_TOGETHER = ((0, 1, 2, 3), (0, 4, 5, 10), (0, 6, 7, 8, 9))
+_TOGETHER = ((0, 1, 2, 3), (0, 4, 5, 10, 11), (0, 6, 7, 8, 9))
 
 
 def compare(
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="A directory with train/ and perhaps test/, each with one file per "
-            "view and labels.npy; or a feature store."
-        ),
-    ] = None,
-    views: Annotated[
-        str | None, typer.Option(help="Of --data, only these: NAME,NAME,…")
-    ] = None,
-    view: Annotated[
-        list[str] | None,
-        typer.Option("--view", metavar="NAME=FILE", help="Or: a view to fit. Repeat."),
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="Labels for --view: they only score.")
-    ] = None,
-    test_view: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--test-view", metavar="NAME=FILE", help="The same view of test samples."
-        ),
-    ] = None,
-    test_labels: Annotated[
-        Path | None, typer.Option(help="Labels for --test-view.")
-    ] = None,
+    data: DataOption = None,
+    views: DataViewsOption = None,
+    view: ViewFilesOption = None,
+    labels: LabelsOption = None,
+    test_view: TestViewOption = None,
+    test_labels: TestLabelsOption = None,
     methods: Annotated[
         str,
         typer.Option(
@@ -74,10 +66,8 @@ def compare(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Results are kept, and taken up, here.")
     ] = Path("comparison"),
-    jobs: Annotated[int, typer.Option(help="Runs at the same time.")] = 1,
-    minutes: Annotated[
-        float | None, typer.Option(help="Stop after so many minutes.")
-    ] = None,
+    jobs: JobsOption = 1,
+    minutes: MinutesOption = None,
     looks: Annotated[
         int, typer.Option(help="Points of each curve of quality over time.")
     ] = 8,
@@ -104,10 +94,8 @@ def compare(
     """
     from sagl.experiments.compare import Comparison
 
-    source = _source(data, views, view, labels, test_view, test_labels)
-    chosen = _methods(methods, param or [], class_names, text_encoder, text_view)
-    if jobs < 1:
-        raise ValueError(f"--jobs must be at least 1; got {jobs}")
+    source = find_data(data, views, view, labels, test_view, test_labels)
+    chosen = parse_methods(methods, param or [], class_names, text_encoder, text_view)
     comparison = Comparison(
         source,
         chosen,
@@ -117,13 +105,7 @@ def compare(
         looks=looks,
         device=device,
     )
-    try:
-        comparison.run(
-            jobs=jobs, minutes=minutes, progress=_progress(comparison, quiet)
-        )
-    except KeyboardInterrupt:
-        typer.echo("sagl: interrupted; the same command takes up the rest", err=True)
-        raise typer.Exit(130) from None
+    run_kept(comparison, jobs, minutes, quiet)
     rows = _write(comparison)
     if as_json:
         from sagl.experiments.compare_table import as_json as to_json
@@ -133,38 +115,14 @@ def compare(
         _show(comparison, rows)
 
 
-def _source(
-    data: Path | None,
-    views: str | None,
-    view: list[str] | None,
-    labels: Path | None,
-    test_view: list[str] | None,
-    test_labels: Path | None,
-) -> Source:
-    from sagl.features.split import Part, Source, find_source
-
-    if data is not None:
-        if view or labels or test_view or test_labels:
-            raise ValueError("give --data, or --view and --labels, not both")
-        return find_source(data, views.split(",") if views else None)
-    if not view:
-        raise ValueError(
-            "nothing to compare on; give --data DIR, or --view and --labels"
-        )
-    train = Part(tuple(view), None if labels is None else str(labels))
-    test = None
-    if test_view:
-        test = Part(tuple(test_view), None if test_labels is None else str(test_labels))
-    return Source("views", train, test)
-
-
-def _methods(
+def parse_methods(
     names: str,
     params: list[str],
     class_names: Path | None,
     text_encoder: str | None,
     text_view: str | None,
 ) -> list[Method]:
+    """The methods that the options name, with their parameters."""
     from dataclasses import replace
 
     from sagl.baselines.registry import METHODS, find_method
@@ -196,27 +154,7 @@ def _param(text: str) -> tuple[str, str, Any]:
     method, colon, name = place.rpartition(":")
     if not (equals and colon and method and name):
         raise ValueError(f"--param {text}: expected METHOD:NAME=VALUE")
-    try:
-        return method, name, json.loads(value)
-    except json.JSONDecodeError:
-        return method, name, value
-
-
-def _progress(comparison: Comparison, quiet: bool) -> Any:
-    done = 0
-
-    def show(task: Any, result: dict[str, Any]) -> None:
-        nonlocal done
-        done += 1
-        if quiet:
-            return
-        what = result.get("error") or (
-            f"ACC {result['scores']['acc']:.3f} in {result['seconds']:.1f} s"
-        )
-        name = f"{task.method.title or task.method.name}, seed {task.seed}"
-        typer.echo(f"[{done}/{len(comparison.tasks)}] {name}: {what}", err=True)
-
-    return show
+    return method, name, parse_value(value)
 
 
 def _write(comparison: Comparison) -> list[Row]:
@@ -244,17 +182,9 @@ def _show(comparison: Comparison, rows: Sequence[Row]) -> None:
         f"{protocol}"
     )
     lines = cells(rows, bold=("[bold]", "[/bold]"))
+    supervised = [row.supervised for row in rows]
     for columns in _TOGETHER:
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for i in columns:
-            side: Literal["left", "right"] = "right" if i else "left"
-            table.add_column(COLUMNS[i], justify=side, no_wrap=True)
-        for row, line, before in zip(rows, lines, [None, *rows[:-1]], strict=True):
-            if row.supervised and not (before and before.supervised):
-                table.add_section()
-            if any(line[i] for i in columns[1:]):
-                table.add_row(*(line[i] for i in columns))
-        console.print(table)
+        print_table(console, COLUMNS, lines, columns, apart=supervised)
     for row in rows:
         if row.note:
             console.print(f"{row.title}: {row.note}", highlight=False, markup=False)

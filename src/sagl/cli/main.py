@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from sagl import __version__
+from sagl.cli.ablate import ablate
 from sagl.cli.backbones import backbones
+from sagl.cli.combine import combine
 from sagl.cli.compare import compare
 from sagl.cli.demo import demo
 from sagl.cli.evaluate import evaluate
@@ -18,7 +20,10 @@ from sagl.cli.fit import fit
 from sagl.cli.info import info
 from sagl.cli.predict import predict
 from sagl.cli.report import report
+from sagl.cli.reproduce import reproduce
+from sagl.cli.sensitivity import sensitivity
 from sagl.cli.store import store
+from sagl.cli.sweep import sweep
 from sagl.cli.views import views
 
 app = typer.Typer(
@@ -37,6 +42,11 @@ for command in (
     evaluate,
     report,
     compare,
+    ablate,
+    sensitivity,
+    combine,
+    sweep,
+    reproduce,
     views,
     backbones,
     info,

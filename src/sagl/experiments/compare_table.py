@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sagl.experiments.compare import Comparison, Result
 from sagl.experiments.published import Published, published_figures
 
 MEASURES = ("acc", "nmi", "ari", "ami")
 _KMEANS, _TURTLE = "kmeans", "turtle"
+_SCORE = "score"
 _HEAD_START = 0.10  # "k-means plus ten points"
 
 
@@ -37,10 +39,17 @@ class Row:
     to_turtle: float | None = None
     published_acc: float | None = None
     note: str = ""
+    # Mean linear, graph, agreement and total of the label-free score, in nats; nothing
+    # where a run of an earlier version did not measure it.
+    label_free: dict[str, float] = field(default_factory=dict)
+    label_free_sd: float | None = None  # of the total
 
 
-def rows_of(comparison: Comparison) -> list[Row]:
-    """All rows, in the order of the methods; supervised ones last."""
+def rows_of(comparison: Comparison, *, only_published: bool = True) -> list[Row]:
+    """All rows, in the order of the methods; supervised ones last.
+
+    ``only_published`` adds methods of the paper that cannot be run, on its data sets.
+    """
     results: dict[str, list[Result]] = {}
     errors: dict[str, str] = dict(comparison.skipped)
     for task in comparison.tasks:
@@ -78,7 +87,7 @@ def rows_of(comparison: Comparison) -> list[Row]:
             note="published, not run",
         )
         for name, figure in figures.items()
-        if figure.only_published
+        if only_published and figure.only_published
     ]
     return sorted(rows, key=lambda row: row.supervised)
 
@@ -96,27 +105,40 @@ def _row(
     if not results:
         return Row(name, title, supervised, 0, published_acc=published, note=error)
     values = {
-        m: np.array([result["scores"][m] for result in results]) for m in MEASURES
+        m: np.array([result["scores"][m] for result in results])
+        for m in MEASURES
+        if m in results[0]["scores"]  # there are none without labels
     }
+    label_free = [r["label_free"] for r in results if "label_free" in r]
+    totals = np.array([found["total"] for found in label_free])
     return Row(
         name=name,
         title=title,
         supervised=supervised,
         runs=len(results),
         mean={m: float(v.mean()) for m, v in values.items()},
-        sd={m: float(v.std(ddof=1)) if len(v) > 1 else 0.0 for m, v in values.items()},
-        worst_acc=float(values["acc"].min()),
+        sd={m: _deviation(v) for m, v in values.items()},
+        worst_acc=float(values["acc"].min()) if "acc" in values else None,
         clusters=float(np.mean([r["scores"]["n_clusters"] for r in results])),
         seconds=float(np.median([r["seconds"] for r in results])),
         peak_mib=max(r["peak_mib"] for r in results),
         published_acc=published,
         note=error,
+        label_free={
+            term: float(np.mean([found[term] for found in label_free]))
+            for term in (label_free[0] if label_free else ())
+        },
+        label_free_sd=_deviation(totals) if label_free else None,
         **{key: _time_to(results, mark) for key, mark in marks.items()},
     )
 
 
+def _deviation(values: NDArray[np.float64]) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
+
 def _mark(results: list[Result] | None, more: float) -> float | None:
-    if not results:
+    if not results or "acc" not in results[0]["scores"]:
         return None
     return float(np.mean([result["scores"]["acc"] for result in results])) + more
 
@@ -145,24 +167,29 @@ COLUMNS = (
     "to k-means+10",
     "to TURTLE",
     "published",
+    "score",
     "",
 )
 
 
 def cells(rows: Sequence[Row], bold: tuple[str, str] = ("**", "**")) -> list[list[str]]:
-    """The rows as text, the best unsupervised mean of each measure in bold."""
-    best = {
-        m: max((r.mean[m] for r in rows if r.mean and not r.supervised), default=None)
-        for m in MEASURES
-    }
+    """The rows as text, the best unsupervised mean of each measure in bold.
+
+    The column *score* is the label-free one, in nats.
+    """
+    best: dict[str, float] = {}
+    for row in rows:
+        for m, value in ({} if row.supervised else _means(row)).items():
+            best[m] = max(value, best.get(m, value))
 
     def score(row: Row, m: str) -> str:
-        if not row.mean:
+        value, deviation = _means(row).get(m), row.sd.get(m, row.label_free_sd)
+        if value is None:
             return ""
-        text = f"{row.mean[m]:.3f}"
+        text = f"{value:.3f}"
         if row.runs > 1:
-            text += f" ± {row.sd[m]:.3f}"
-        leads = not row.supervised and row.mean[m] == best[m]
+            text += f" ± {deviation:.3f}"
+        leads = not row.supervised and value == best[m]
         return f"{bold[0]}{text}{bold[1]}" if leads else text
 
     return [
@@ -175,10 +202,18 @@ def cells(rows: Sequence[Row], bold: tuple[str, str] = ("**", "**")) -> list[lis
             _seconds(row.to_kmeans_plus_10, reached=bool(row.mean)),
             _seconds(row.to_turtle, reached=bool(row.mean)),
             "" if row.published_acc is None else f"{row.published_acc:.3f}",
+            score(row, _SCORE),
             row.note,
         ]
         for row in rows
     ]
+
+
+def _means(row: Row) -> dict[str, float]:
+    """Everything that is averaged over seeds and compared between rows."""
+    if not row.label_free:
+        return dict(row.mean)
+    return {**row.mean, _SCORE: row.label_free["total"]}
 
 
 def _seconds(value: float | None, *, reached: bool = False) -> str:
@@ -188,27 +223,41 @@ def _seconds(value: float | None, *, reached: bool = False) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    lines = [COLUMNS, ["---"] * len(COLUMNS), *cells(rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return markdown_table(COLUMNS, cells(rows))
+
+
+def markdown_table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    everything = [columns, ["---"] * len(columns), *lines]
+    return "".join(f"| {' | '.join(line)} |\n" for line in everything)
 
 
 def as_csv(rows: Sequence[Row]) -> str:
+    return csv_table([record(row) for row in rows])
+
+
+def csv_table(records: Sequence[Mapping[str, Any]]) -> str:
+    """Lines of the same names, which make the first line."""
     out = io.StringIO()
-    names = [f"{m}_{kind}" for m in MEASURES for kind in ("mean", "sd")]
-    others = [
-        *("name", "title", "supervised", "runs", "worst_acc", "clusters", "seconds"),
-        *("peak_mib", "to_kmeans_plus_10", "to_turtle", "published_acc", "note"),
-    ]
-    writer = csv.DictWriter(
-        out, [*others[:4], *names, *others[4:]], lineterminator="\n"
-    )
+    writer = csv.DictWriter(out, list(records[0]), lineterminator="\n")
     writer.writeheader()
-    for row in rows:
-        flat: dict[str, Any] = {name: getattr(row, name) for name in others}
-        for m in MEASURES:
-            flat[f"{m}_mean"], flat[f"{m}_sd"] = row.mean.get(m), row.sd.get(m)
-        writer.writerow(flat)
+    writer.writerows(records)
     return out.getvalue()
+
+
+def record(row: Row) -> dict[str, Any]:
+    """A row as names and plain values."""
+    head = ("name", "title", "supervised", "runs")
+    flat: dict[str, Any] = {name: getattr(row, name) for name in head}
+    for m in MEASURES:
+        flat[f"{m}_mean"], flat[f"{m}_sd"] = row.mean.get(m), row.sd.get(m)
+    others = (
+        *("worst_acc", "clusters", "seconds", "peak_mib", "to_kmeans_plus_10"),
+        *("to_turtle", "published_acc", "note"),
+    )
+    flat |= {name: getattr(row, name) for name in others}
+    for term in ("total", "linear", "graph", "agreement"):
+        flat[f"label_free_{term}"] = row.label_free.get(term)
+    return {**flat, "label_free_sd": row.label_free_sd}
 
 
 def as_json(comparison: Comparison, rows: Sequence[Row]) -> dict[str, Any]:
@@ -225,6 +274,7 @@ def as_json(comparison: Comparison, rows: Sequence[Row]) -> dict[str, Any]:
         "n_train": comparison.n_train,
         "n_scored": comparison.n_scored,
         "n_clusters": comparison.n_clusters,
+        "labelled": comparison.labelled,
         "protocol": "inductive" if comparison.source.test else "fitted samples",
         "rows": [asdict(row) for row in rows],
         "runs": runs,

@@ -2,12 +2,14 @@
 
 A process of its own, because its peak memory can then be measured, because several can
 run at once, and because a crash costs one row and not the table. It reads a task (JSON)
-and writes a result (JSON, atomically); labels of the training part are read for
-supervised methods alone.
+and writes a result (JSON, atomically). Labels of the training part reach supervised
+methods alone; those of the scored part only score, and there may be none. How well the
+views predict the clusters found (``label_free``, in nats) is measured in any case.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import resource
@@ -26,6 +28,7 @@ from sagl.baselines.registry import Method
 from sagl.estimator import SAGL
 from sagl.evaluation.metrics import clustering_accuracy, clustering_scores
 from sagl.features.split import Source
+from sagl.selection import label_free_score
 from sagl.storage import write_json
 from sagl.training.callbacks import Callback
 from sagl.training.trainer import Trainer
@@ -42,6 +45,7 @@ class Task:
     seed: int
     looks: int  # at how many moments of the training the test samples are labelled
     device: str = "auto"
+    views: tuple[str, ...] | None = None  # those to fit, if not all
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "source": self.source.as_dict()}
@@ -50,24 +54,24 @@ class Task:
     def from_dict(cls, value: dict[str, Any]) -> Task:
         method = dict(value["method"])
         method["needs"] = tuple(method["needs"])
+        views = value["views"]
         return cls(
             **{
                 **value,
                 "method": Method(**method),
                 "source": Source.from_dict(value["source"]),
+                "views": None if views is None else tuple(views),
             }
         )
 
 
 def run_task(task: Task) -> dict[str, Any]:
     """Fit, predict, score; what it found, how long it took, how much memory."""
-    train, train_labels = task.source.train.read()
+    everything, train_labels = task.source.train.read()
     scored, truth = task.source.scored.read()
-    if truth is None:
-        raise ValueError(f"{task.source.name}: there are no labels to score with")
-    model = task.method.load()(
-        task.n_clusters, random_state=task.seed, **task.method.params
-    )
+    train = _only(everything, task.views)
+    scored = _only(scored, task.views)
+    model = _model(task)
     watch = Watch(scored, task.looks)
     labels = train_labels if task.method.supervised else None
     _warm_up()
@@ -82,15 +86,45 @@ def run_task(task: Task) -> dict[str, Any]:
             model.fit(train, labels) if labels is not None else model.fit(train)
     seconds = time.perf_counter() - start - watch.paused
     predicted = np.asarray(model.predict(scored))
-    curve = [(at, clustering_accuracy(truth, found)) for at, found in watch.curve]
-    scores = clustering_scores(truth, predicted)
+    peak = peak_mib()  # before the score, which is no part of the method
+    scores: dict[str, float] = {"n_clusters": len(np.unique(predicted))}
+    curve: list[tuple[float, float]] = []
+    if truth is not None:
+        scores = clustering_scores(truth, predicted)
+        curve = [(at, clustering_accuracy(truth, found)) for at, found in watch.curve]
+        curve.append((seconds, scores["acc"]))
     return {
         "scores": scores,
+        "label_free": _label_free(model, train, everything),
         "seconds": seconds,
-        "peak_mib": peak_mib(),
-        "curve": [*curve, (seconds, scores["acc"])],
+        "peak_mib": peak,
+        "curve": curve,
         "warnings": sorted({" ".join(str(w.message).split()) for w in caught}),
     }
+
+
+def _only(views: Views, names: tuple[str, ...] | None) -> Views:
+    return views if names is None else Views({name: views[name] for name in names})
+
+
+def _model(task: Task) -> Any:
+    made = task.method.load()
+    params = {"random_state": task.seed, **task.method.params}
+    if "device" in inspect.signature(made).parameters:
+        params.setdefault("device", task.device)
+    return made(task.n_clusters, **params)
+
+
+def _label_free(model: Any, train: Views, everything: Views) -> dict[str, float]:
+    """How well all views, fitted or not, predict the clusters of the fitted samples.
+
+    Not only those that were fitted: runs on different views could not be compared.
+    """
+    labels = getattr(model, "labels_", None)
+    found = label_free_score(
+        everything, model.predict(train) if labels is None else labels
+    )
+    return {**found._asdict(), "total": found.total}
 
 
 def _warm_up() -> None:

@@ -16,8 +16,8 @@ from sagl.partition.proposals import consensus, spectral_labels
 from sagl.partition.score import Score, score
 from sagl.partition.space import Space
 
-RESTARTS = 4
-_ROUNDS = 2
+RESTARTS = 8
+_ROUNDS = 3
 _COMMITTEES = (3, 5)  # how many of the best partitions form a consensus
 
 

@@ -8,6 +8,7 @@ changes matplotlib's settings.
 
 from sagl.report.figures.accuracy import draw_accuracy
 from sagl.report.figures.batch_sizes import draw_batch_sizes
+from sagl.report.figures.candidates import draw_candidates
 from sagl.report.figures.cka import draw_cka
 from sagl.report.figures.cluster_count import draw_cluster_count
 from sagl.report.figures.cluster_sizes import draw_cluster_sizes
@@ -24,6 +25,7 @@ from sagl.report.figures.tsne_levels import draw_tsne_levels
 __all__ = [
     "draw_accuracy",
     "draw_batch_sizes",
+    "draw_candidates",
     "draw_cka",
     "draw_cluster_count",
     "draw_cluster_sizes",

@@ -1,0 +1,88 @@
+"""``sagl ablate | sensitivity | combine | sweep``: from options to what is shown."""
+
+import json
+
+import pytest
+
+from sagl.cli.sweep import _grid, _ranges
+from sagl.experiments.proposals import Range
+from tests.experiments.small_runs import run_in_this_process
+from tests.experiments.test_compare import write_split
+
+QUICK = ("--param", "steps=20", "--seeds", "1", "--param", "refine=false")
+COMMANDS = {
+    "ablate": (),
+    "sensitivity": ("--gamma", "1,10", "--beta", "1", "--batch-size", "30,60"),
+    "combine": ("--at-least", "1", "--max-views", "2"),
+    "sweep": ("--clusters", "3", "--grid", "gamma=1,10"),
+}
+FILES = {
+    "ablate": "accuracy.png",
+    "sensitivity": "surface-acc.png",
+    "combine": "combinations.png",
+    "sweep": "sweep.png",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_shows_and_keeps(command, tmp_path, monkeypatch, sagl_cli):
+    ran = run_in_this_process(monkeypatch)
+    split, out = write_split(tmp_path / "split"), tmp_path / "out"
+    options = ("--data", split, *COMMANDS[command], *QUICK, "--out", out)
+    code, shown, err = sagl_cli(command, *options)
+    assert code == 0, err
+    assert "split: 3 clusters, 60 samples fitted; scored with labels on 30" in (
+        " ".join(shown.split())
+    )
+    assert "score" in shown
+    assert f"[{len(ran)}/{len(ran)}] " in err
+    for name in ("table.md", "table.csv", "table.json", FILES[command]):
+        assert (out / name).exists()
+    before = len(ran)
+    code, shown, err = sagl_cli(command, *options, "--json", "--quiet")
+    assert code == 0
+    assert err == ""
+    assert len(ran) == before  # the same command takes up what is there
+    found = json.loads(shown)
+    assert found["command"] == command
+    assert found["protocol"] == "inductive"
+    assert FILES[command] in found["files"]
+    kept = json.loads((out / "table.json").read_text())
+    assert kept["rows"] == found["rows"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_bad_input_is_one_line(command, tmp_path, sagl_cli):
+    split, out = write_split(tmp_path / "split"), tmp_path / "out"
+    clusters = COMMANDS[command][:4] if command == "sweep" else ()
+    for options, line in (
+        ((), "nothing to compare on"),
+        (("--data", split, "--jobs", "0"), "--jobs must be at least 1; got 0"),
+        (("--data", split, "--seeds", "0"), "seeds must be at least 1; got 0"),
+        (("--data", split, "--param", "x=1"), "'x' cannot be set here"),
+        (("--data", split, "--views", "x"), "there is no view 'x'"),
+    ):
+        code, _, err = sagl_cli(command, *clusters, *options, "--out", out)
+        assert code == 2, err
+        assert line in err
+        assert err.count("\n") == 1
+    assert not out.exists()
+
+
+def test_grids_and_ranges():
+    assert _grid(["gamma=5,10", "gate=none,shrink"]) == {
+        "gamma": [5, 10],
+        "gate": ["none", "shrink"],
+    }
+    assert _ranges(["gamma=1..50", "beta=0.1..1:linear", "dropout=0..0.5"]) == {
+        "gamma": Range(1, 50),
+        "beta": Range(0.1, 1, log=False),
+        "dropout": Range(0, 0.5, log=False),
+    }
+    for bad in ("gamma", "gamma=1", "gamma=1..x", "gamma=1..2:log2", "=1..2"):
+        with pytest.raises(ValueError, match=r"expected NAME=LOW\.\.HIGH"):
+            _ranges([bad])
+    with pytest.raises(ValueError, match="expected NAME=VALUE"):
+        _grid(["gamma"])
+    with pytest.raises(ValueError, match="gamma is given twice"):
+        _grid(["gamma=1", "gamma=2"])

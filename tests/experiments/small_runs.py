@@ -1,0 +1,42 @@
+"""Runs that take no time: few samples, few steps, no process of their own."""
+
+import numpy as np
+
+from sagl.experiments.compare import Comparison
+from sagl.experiments.one_run import run_task
+from sagl.storage import write_json
+
+# Enough to find the clear clusters of `write_split`.
+QUICK = {"steps": 20, "refine": False, "batch_size": 60}
+
+
+def run_in_this_process(monkeypatch):
+    """Do what the processes would do, here; the list of tasks that were really run."""
+    ran = []
+
+    def run(self, task, threads, deadline):
+        done = self.result(task)
+        if done is not None and "error" not in done:
+            return done
+        if deadline is not None:
+            return {"error": "not run: the time was up"}
+        result = run_task(task)
+        write_json(self._file(task), result)
+        ran.append((task.method.name, task.seed))
+        return result
+
+    monkeypatch.setattr(Comparison, "_run", run)
+    return ran
+
+
+def write_views(directory, names, n=60, C=3, labels=True):
+    """As many views as there are names, the later the noisier."""
+    rng = np.random.default_rng(1)
+    y = np.arange(n) % C
+    (directory / "train").mkdir(parents=True)
+    for noise, name in enumerate(names):
+        h = 3 * rng.normal(size=(C, 5))[y] + (0.1 + 2 * noise) * rng.normal(size=(n, 5))
+        np.save(directory / "train" / f"{name}.npy", h.astype(np.float32))
+    if labels:
+        np.save(directory / "train" / "labels.npy", y)
+    return directory

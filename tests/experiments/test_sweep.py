@@ -1,0 +1,182 @@
+"""The choice of settings without labels."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sagl.experiments.compare_table import Row
+from sagl.experiments.proposals import Range
+from sagl.experiments.sweep import Sweep, rank_correlation, sweep
+from sagl.features.split import find_source
+from tests.experiments.small_runs import QUICK, run_in_this_process
+from tests.experiments.test_compare import write_split
+
+
+@pytest.fixture(autouse=True)
+def ran(monkeypatch):
+    return run_in_this_process(monkeypatch)
+
+
+@pytest.fixture
+def source(tmp_path):
+    return find_source(write_split(tmp_path / "split"))
+
+
+GRID = {"gamma": [0.0, 10.0], "steps": [1, 20]}
+REST = {"refine": False, "batch_size": 60}
+
+
+def test_the_best_by_score(source, tmp_path, ran):
+    made = sweep(
+        source, tmp_path / "out", n_clusters=3, grid=GRID, params=REST, seeds=2
+    )
+    assert len(ran) == 8
+    rows = made.rows()
+    assert made.best == made.told(rows[0])
+    assert rows[0].note == "best by the score"
+    means = {}
+    for task in made.comparison.tasks:
+        total = made.comparison.result(task)["label_free"]["total"]
+        means.setdefault(task.method.name, []).append(total)
+    assert rows[0].name == max(means, key=lambda name: np.mean(means[name]))
+    columns, _, head = made.table()
+    assert columns[:4] == ["gamma", "steps", "score", ""]
+    assert columns[4] == "ACC (for information: not used)"
+    assert head == 2
+    found = json.loads((tmp_path / "out" / "table.json").read_text())["found"]
+    assert found["best"] == made.best
+    assert "--no-refine" in found["command"]
+    known = found["for_information_not_used"]
+    assert known["best_acc_by_score"] == rows[0].mean["acc"]
+    text = "\n".join(made.sentences())
+    assert "for information, not used" in text
+    assert "to use it: sagl fit --view " in text
+    assert (tmp_path / "out" / "sweep.png").exists()
+    again = sweep(
+        source, tmp_path / "out", n_clusters=3, grid=GRID, params=REST, seeds=2
+    )
+    assert len(ran) == 8  # everything was there
+    assert again.best == made.best
+
+
+def test_labels_do_not_matter_for_the_choice(source, tmp_path):
+    made = sweep(source, tmp_path / "a", n_clusters=3, grid=GRID, params=REST, seeds=1)
+    directory = tmp_path / "split"
+    rng = np.random.default_rng(0)
+    for part in ("train", "test"):
+        file = directory / part / "labels.npy"
+        np.save(file, rng.permutation(np.load(file)))
+    shuffled = sweep(
+        source, tmp_path / "b", n_clusters=3, grid=GRID, params=REST, seeds=1
+    )
+    assert shuffled.best == made.best
+    assert [r.name for r in shuffled.rows()] == [r.name for r in made.rows()]
+    assert [r.mean["acc"] for r in shuffled.rows()] != [
+        r.mean["acc"] for r in made.rows()
+    ]
+    for part in ("train", "test"):
+        (directory / part / "labels.npy").unlink()
+    bare = find_source(directory)
+    without = sweep(bare, tmp_path / "c", n_clusters=3, grid=GRID, params=REST, seeds=1)
+    assert without.best == made.best
+    assert "for_information_not_used" not in without.findings()
+
+
+def test_a_setting_that_is_not_complete_is_not_chosen(source, tmp_path):
+    def made():
+        grid = {"gamma": [0.0, 10.0]}
+        return Sweep(
+            source, tmp_path / "out", n_clusters=3, grid=grid, params=QUICK, seeds=2
+        )
+
+    assert made().best is None
+    assert made().sentences() == ["no setting has a score yet"]
+    half = made()
+    tasks = half.comparison.tasks
+    half.comparison.run(tasks=[tasks[0], tasks[1], tasks[2]])
+    scores = {row.name: row.label_free["total"] for row in half.rows()}
+    assert scores["gamma=10"] > scores["gamma=0"]
+    assert half.best == {"gamma": 0.0}
+    half.run()
+    assert half.best == {"gamma": 10.0}
+
+
+def test_optuna_is_taken_up_where_it_was(source, tmp_path, ran):
+    pytest.importorskip("optuna")
+
+    def made(out, trials, **options):
+        return sweep(
+            source,
+            tmp_path / out,
+            n_clusters=3,
+            ranges={"gamma": Range(1, 50), "dropout": Range(0, 0.5, log=False)},
+            grid={"gate": ["none", "shrink"]},
+            search="optuna",
+            trials=trials,
+            params=QUICK,
+            seeds=1,
+            **options,
+        )
+
+    nothing = made("a", 12, minutes=0)
+    assert nothing.best is None
+    assert ran == []
+    made("a", 6)
+    first = list(ran)
+    assert len(set(first)) == len(first) == 6
+    resumed = made("a", 12, jobs=2)
+    # The first round is done; the second was cut short and grows, the third is new.
+    assert len(ran) <= 12
+    whole = made("b", 12)
+    assert [r.name for r in whole.rows()] == [r.name for r in resumed.rows()]
+    assert whole.best == resumed.best
+    assert whole.total == 12
+    assert (tmp_path / "b" / "sweep.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({}, "nothing to try; give --grid"),
+        ({"grid": {"gama": [1]}}, "'gama' cannot be set here"),
+        ({"grid": {"n_clusters": [3, 4]}}, "'n_clusters' cannot be set here"),
+        ({"grid": {"gamma": [-1]}}, "gamma must be at least 0"),
+        ({"grid": {"gamma": [1, 1]}}, "gamma: 1 is given twice"),
+        ({"grid": {"gamma": [1]}, "params": {"gamma": 2}}, "gamma: given twice"),
+        ({"ranges": {"gamma": Range(1, 5)}}, "a range is for --search optuna"),
+        ({"grid": {"gamma": [1]}, "search": "random"}, "search must be grid or optuna"),
+        (
+            {"ranges": {"dropout": Range(0.1, 2)}, "search": "optuna"},
+            "dropout must be at least 0 and below 1",
+        ),
+        ({"grid": {"gamma": [1]}, "trials": 0}, "trials must be a whole number"),
+    ],
+)
+def test_bad_input_is_refused_at_once(source, tmp_path, options, line):
+    with pytest.raises(ValueError, match=line):
+        Sweep(source, tmp_path / "out", n_clusters=3, **options)
+    assert not (tmp_path / "out").exists()
+
+
+@given(st.lists(st.integers(0, 50), min_size=3, max_size=12, unique=True))
+def test_rank_correlation_is_of_ranks(values):
+    def rows(accs):
+        return [
+            Row(
+                f"r{i}",
+                f"r{i}",
+                supervised=False,
+                runs=1,
+                mean={"acc": acc},
+                label_free={"total": float(value)},
+            )
+            for i, (value, acc) in enumerate(zip(values, accs, strict=True))
+        ]
+
+    assert rank_correlation(rows([v**3 for v in values])) == pytest.approx(1)
+    assert rank_correlation(rows([-v for v in values])) == pytest.approx(-1)
+    assert rank_correlation(rows([0.5] * len(values))) is None
+    assert rank_correlation(rows(values)[:2]) is None
