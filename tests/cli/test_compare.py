@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from sagl.cli.compare import _methods, _param
+from sagl.cli.compare import _param, parse_methods
 from sagl.cli.main import run
 from tests.experiments.test_compare import write_split
 
@@ -44,7 +44,7 @@ def test_methods_with_parameters_and_class_names(tmp_path):
     (tmp_path / "names.txt").write_text("cat\n\n dog \n")
     found = {
         method.name: method.params
-        for method in _methods(
+        for method in parse_methods(
             "sagl-i,zero-shot,kmeans",
             ["sagl-i:steps=7", "kmeans:n_init=1"],
             tmp_path / "names.txt",
@@ -57,7 +57,7 @@ def test_methods_with_parameters_and_class_names(tmp_path):
     assert found["zero-shot"]["class_names"] == ["cat", "dog"]
     assert found["zero-shot"]["text_encoder"] == "clip-directory"
     with pytest.raises(ValueError, match="'turtle' is not among the methods"):
-        _methods("kmeans", ["turtle:steps=1"], None, None, None)
+        parse_methods("kmeans", ["turtle:steps=1"], None, None, None)
 
 
 @pytest.mark.parametrize(
