@@ -210,6 +210,15 @@ def test_graph_is_a_sparse_matrix_per_view(fitted, views):
     assert (identity.graph(views)[0] != np.eye(len(views))).sum() == 0
 
 
+def test_graph_in_blocks_is_the_graph(fitted, views, monkeypatch):
+    whole = fitted.graph(views)
+    monkeypatch.setattr("sagl.estimator._GRAPH_ROWS", 70)
+    for one, other in zip(whole, fitted.graph(views), strict=True):
+        assert other.shape == (len(views), len(views))
+        assert other.indices.dtype == np.int32
+        np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-6)
+
+
 def test_pickle_keeps_everything(fitted, views):
     copy = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(

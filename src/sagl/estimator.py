@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, identity, issparse
+from scipy.sparse import csr_matrix, identity, issparse, vstack
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -20,7 +20,7 @@ from tqdm import tqdm
 from sagl.checks import number
 from sagl.device import pick_device
 from sagl.nn.inference import Answer, Predictor, anchor_features, whole_set
-from sagl.nn.network import Network
+from sagl.nn.network import Linear, Network, ViewNetwork
 from sagl.nn.objective import Objective
 from sagl.partition.count import ClusterCount
 from sagl.partition.doubt import doubt_curve, stability
@@ -54,6 +54,7 @@ RESTARTS = "restart-"
 # A search looks at so many samples, drawn at random, or so many per cluster.
 _SEARCH_ROWS = 5_000
 _SEARCH_PER_CLUSTER = 20
+_GRAPH_ROWS = 4096  # of a graph that are computed at a time
 # What belongs to one fit on one machine and not to the model.
 _NOT_SAVED = ("callbacks", "checkpoint_dir", "device", "verbose")
 
@@ -471,9 +472,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
             if view.graph == "identity":
                 graphs.append(identity(n, dtype=np.float32, format="csr"))
                 continue
-            A = view.attention_graph(linear).cpu()
-            arrays = A.values(), A.col_indices(), A.crow_indices()
-            graphs.append(csr_matrix(tuple(a.numpy() for a in arrays), shape=(n, n)))
+            graphs.append(_in_blocks(view, linear))
         return graphs
 
     def save(self, directory: str | Path, *, ids: Sequence[str] | None = None) -> None:
@@ -626,6 +625,19 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
             yield self._predictor.answer(
                 [torch.from_numpy(h).to(device) for h in block]
             )
+
+
+def _in_blocks(view: ViewNetwork, linear: Linear) -> csr_matrix:
+    """The graph of all samples, a block of rows at a time: what is not part of it is
+    never held for more than a block, and columns take four bytes each."""
+    n = len(linear.z)
+    blocks = []
+    for start in range(0, n, _GRAPH_ROWS):
+        A = view.attention_graph(linear, slice(start, start + _GRAPH_ROWS)).cpu()
+        parts = A.values(), A.col_indices(), A.crow_indices()
+        block = csr_matrix(tuple(part.numpy() for part in parts), shape=tuple(A.shape))
+        blocks.append(block)
+    return vstack(blocks, format="csr")
 
 
 def _network(

@@ -125,21 +125,21 @@ class ViewNetwork(nn.Module):
         )
         return aggregated + z
 
-    def attention_graph(self, linear: Linear, rows: int | None = None) -> Tensor:
+    def attention_graph(self, linear: Linear, rows: slice = slice(None)) -> Tensor:
         """A of samples that attend to each other, sparse CSR (n, n).
 
-        ``rows`` limits it to the first so many samples, who still attend to all.
+        ``rows`` limits it to the rows of some samples, who still attend to all.
         """
         z, queries, keys, gate = linear
         excluded = self.excluded(z)
         _, graph = attend(
-            queries[:rows],
+            queries[rows],
             keys,
             z[:, :0],  # nothing to aggregate
-            None if gate is None else gate[:rows],
+            None if gate is None else gate[rows],
             self.alpha,
             return_graph=True,
-            exclude=None if excluded is None else excluded[:rows],
+            exclude=None if excluded is None else excluded[rows],
         )
         return graph
 
@@ -152,7 +152,7 @@ class ViewNetwork(nn.Module):
         if self.graph == "identity":
             return 1 / len(h)
         rows = min(len(h), _COUNTED_ROWS)
-        graph = self.attention_graph(self.linear(h), rows)
+        graph = self.attention_graph(self.linear(h), slice(rows))
         return graph.values().numel() / (rows * len(h))
 
     def excluded(self, z: Tensor) -> Tensor | None:
