@@ -184,7 +184,7 @@ def write_results(reproduction: Reproduction, rows: Sequence[Row]) -> list[str]:
         if reproduction.epochs not in (None, reproduction.preset.epochs):
             title += f", {reproduction.epochs} of {reproduction.preset.epochs} epochs"
         drawn = {
-            "accuracy": draw_accuracy(measured, data=title),
+            "accuracy": draw_accuracy(measured, data=title, published_as="published"),
             "training_times": draw_training_times({title: measured}),
         }
         for name, ax in drawn.items():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _NUMBERS = 1.04  # where the scores stand, right of all bars and marks
+_LEGEND_INCHES = 0.64  # the legend's distance from the axes: room for the axis' name
 _LOOKS: dict[Kind, tuple[str, str]] = {
     "without labels": (PALETTE[0], ""),
     "with class names": (PALETTE[1], "//"),
@@ -38,6 +39,7 @@ def draw_accuracy(
     *,
     measure: str = "acc",
     data: str | None = None,
+    published_as: str = "published, other features",
     ax: Axes | None = None,
 ) -> Axes:
     """Bars of a score by method, best first within what the methods are told.
@@ -50,6 +52,8 @@ def draw_accuracy(
         The score. Published figures (diamonds) exist for ACC.
     data : str, optional
         The data set's name, for the title.
+    published_as : str
+        What the legend calls published figures.
     ax : Axes, optional
         Where to draw; by default a new figure.
     """
@@ -102,13 +106,14 @@ def draw_accuracy(
             markerfacecolor="none",
             markeredgecolor=ink(ax),
         )
-        names.append("published, other features")
+        names.append(published_as)
     name_ticks(ax.yaxis, range(len(scored)), [row.title for row in scored])
     ax.set_ylim(len(scored) - 0.4, -0.6)
     ax.set_xlim(min(0.0, *(row.mean[measure] for row in scored)), 1.12)
     ax.set_xticks(np.linspace(0, 1, 6))
     name_axes(ax, measure.upper(), "method", data)
-    legend(ax, handles, names, loc="upper center", bbox_to_anchor=(0.4, -0.16), ncols=4)
+    below = (0.4, -_LEGEND_INCHES * ax.figure.dpi / ax.figure.bbox.height)
+    legend(ax, handles, names, loc="upper center", bbox_to_anchor=below, ncols=4)
     grid(ax, "x")
     said = ", ".join(
         f"{plain(row.title, 30)} ({kind(row)}) {row.mean[measure]:.3f}"
