@@ -26,7 +26,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="The first of the seeds.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Cluster handwritten digits seen through three views; takes about a minute."""
+    """Cluster handwritten digits seen through three views; takes a minute or two."""
     from sagl.experiments.demo import free_directory, run_demo
 
     directory = free_directory(Path("sagl-demo")) if out is None else out

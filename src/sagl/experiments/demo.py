@@ -1,4 +1,4 @@
-"""The demo: real digits, three views, SAGL beside k-means, in under a minute."""
+"""The demo: real digits, three views, SAGL beside k-means, in a minute or two."""
 
 from __future__ import annotations
 
