@@ -147,7 +147,7 @@ class Comparison:
         """
         make_writable(self.out / RUNS)
         deadline = None if minutes is None else time.monotonic() + 60 * minutes
-        threads = max(1, (os.cpu_count() or 1) // jobs)
+        threads = max(1, _cores() // jobs)
 
         def work(task: Task) -> None:
             progress(task, self._run(task, threads, deadline))
@@ -234,6 +234,13 @@ class Comparison:
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         name = "".join(c if c.isalnum() or c in "-_." else "_" for c in method.name)
         return self.out / RUNS / f"{name}-{task.seed}-{digest}.json"
+
+
+def _cores() -> int:
+    """Those that this process may use, which a batch system may have restricted."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _in_turn(tasks: Sequence[Task]) -> list[Task]:
