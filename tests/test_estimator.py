@@ -347,8 +347,10 @@ def test_public_signatures_are_frozen():
             "X",
             "y",
         ]
-    for method in ("predict", "predict_proba", "transform"):
+    for method in ("predict_proba", "transform"):
         assert list(inspect.signature(getattr(SAGL, method)).parameters) == [
             "self",
             "X",
         ]
+    predict = list(inspect.signature(SAGL.predict).parameters)
+    assert predict == ["self", "X", "agreement"]

@@ -364,9 +364,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         stable = reproduced(found, C)
         length = float(torch.cat([h.norm(dim=1) for h in features]).mean())
         predict_labels(networks[best], space, found[0].labels, length)
-        p = self.adopt(networks[best], settings, views).transform(views[rows])
-        per_view = torch.from_numpy(p.reshape(len(p), -1, C)).movedim(1, 0)
-        sharpen(networks[best], sharpening(per_view, float(stable.mean())))
+        answers = self.adopt(networks[best], settings, views)._answers(views[rows])
+        p = torch.cat([torch.stack(answer.p) for answer in answers], dim=1)
+        sharpen(networks[best], sharpening(p, float(stable.mean())))
         return _Choice(best, found[0].score, rows, stable)
 
     def adopt(self, network: Network, settings: Settings, views: Views) -> Self:

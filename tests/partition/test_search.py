@@ -13,7 +13,7 @@ from sagl import SAGL
 from sagl.evaluation import clustering_accuracy
 from sagl.partition.anneal import anneal, random_start, softened
 from sagl.partition.proposals import consensus, spectral_labels
-from sagl.partition.readout import sharpen, sharpening
+from sagl.partition.readout import predict_labels, sharpen, sharpening
 from sagl.partition.score import mutual_information, score
 from sagl.partition.search import candidates_of, search
 from sagl.partition.space import Space
@@ -198,6 +198,17 @@ def test_sharpening_changes_confidence_and_not_the_graph():
     np.testing.assert_allclose(model.transform(views), 2 * before, rtol=1e-4, atol=1e-4)
     for one, other in zip(graphs, model.graph(views), strict=True):
         np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-5)
+
+
+def test_nobody_is_put_into_a_cluster_that_was_empty():
+    views, truth = clustered_views(160, spread=1.0)
+    model = SAGL(C + 1, steps=5, refine=False, random_state=0).fit(views)
+    features = [torch.from_numpy(h - h.mean(axis=0)) for _, h in views.items()]
+    predict_labels(model.network_, Space(features), torch.from_numpy(truth), 10.0)
+    model.adopt(model.network_, model.settings_, views)
+    probabilities = model.predict_proba(views)
+    assert np.isfinite(probabilities).all()
+    assert set(probabilities.argmax(axis=1)) <= set(range(C))
 
 
 @checked

@@ -11,6 +11,7 @@ from sagl.partition.space import Space, one_hot
 # Scores between samples of one cluster come out near this, and near 0 between
 # clusters: entmax then keeps neighbours of the own cluster alone.
 _SHARPNESS = 1.0
+_NEVER = -10.0  # linear features of a cluster that nobody is to be put into
 _BISECTIONS = 40
 _MAX_SHARPENING = 20.0
 
@@ -33,9 +34,11 @@ def predict_labels(
         z = fit.x @ W
         deviation = z.std(dim=0).clamp_min(1e-6)
         weight = (W / deviation).T / row_length
-        view.encoder.v.copy_(weight)
-        view.encoder.g.copy_(weight.norm(dim=1))
-        view.encoder.b.copy_(-z.mean(dim=0) / deviation)
+        size, empty = weight.norm(dim=1), ~Y.any(dim=0)
+        # A map of an empty cluster keeps its direction, which must not be zero.
+        view.encoder.v.copy_(torch.where(size[:, None] > 0, weight, view.encoder.v))
+        view.encoder.g.copy_(size)
+        view.encoder.b.copy_((-z.mean(dim=0) / deviation).masked_fill(empty, _NEVER))
         view.bias.zero_()
         if view.graph != "identity":
             identity = torch.eye(C, device=W.device) * _SHARPNESS**0.5
