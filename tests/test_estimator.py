@@ -285,6 +285,16 @@ def test_doubt_takes_more_than_one_partition(views):
     assert 0 <= twice.threshold(0.0) <= twice.confidence_.min() + 1e-12
 
 
+def test_a_second_fit_keeps_nothing_of_the_first(views):
+    model = SAGL("auto", steps=5, random_state=0).fit(views)
+    assert model.cluster_count_.best == 4
+    model.set_params(n_clusters=3, refine=False).fit(views)
+    for name in ("cluster_count_", "score_", "doubt_"):
+        assert not hasattr(model, name)
+    with pytest.raises(ValueError, match="nothing is known about the stability"):
+        model.predict(views, agreement=0.9)
+
+
 def test_auto_says_when_it_cannot_tell():
     noise = np.random.default_rng(0).normal(size=(80, 12))
     with pytest.warns(UncertainCountWarning, match="do not tell clearly"):

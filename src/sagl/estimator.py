@@ -55,6 +55,8 @@ RESTARTS = "restart-"
 _SEARCH_ROWS = 5_000
 _SEARCH_PER_CLUSTER = 20
 _GRAPH_ROWS = 4096  # of a graph that are computed at a time
+# What only some fits find out: attributes, with an underscore, and parts of a run.
+_NOT_ALWAYS = ("score", "cluster_count", "doubt")
 # What belongs to one fit on one machine and not to the model.
 _NOT_SAVED = ("callbacks", "checkpoint_dir", "device", "verbose")
 
@@ -256,6 +258,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         settings = self.resolved(len(views))
         views.check_spread()
         device = pick_device(self.device)
+        for name in _NOT_ALWAYS:
+            self.__dict__.pop(f"{name}_", None)  # of an earlier fit
         if self.n_clusters == "auto":
             self.cluster_count_ = self._count(views, settings.seed)
             counted = self.resolved(len(views), self.cluster_count_.best)
@@ -282,13 +286,17 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _count(self, views: Views, seed: int) -> ClusterCount:
         """How many clusters there are; a doubtful answer is a warning."""
-        found = kept_count(
-            None if self.checkpoint_dir is None else Path(self.checkpoint_dir),
-            {"data": views.fingerprint(), "seed": seed},
-            lambda: estimate_n_clusters(
+
+        def estimate() -> ClusterCount:
+            return estimate_n_clusters(
                 views, random_state=seed, device=self.device, progress=self.verbose
-            ),
-        )
+            )
+
+        if self.checkpoint_dir is None:
+            found = estimate()
+        else:
+            of = {"data": views.fingerprint(), "seed": seed}
+            found = kept_count(Path(self.checkpoint_dir), of, estimate)
         if not found.sure:
             warnings.warn(
                 f"n_clusters='auto': {found.in_words()}",
@@ -501,9 +509,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 labels=self.labels_,
                 confidence=self.confidence_,
                 ids=ids,
-                score=getattr(self, "score_", None),
-                cluster_count=getattr(self, "cluster_count_", None),
-                doubt=getattr(self, "doubt_", None),
+                **{name: getattr(self, f"{name}_", None) for name in _NOT_ALWAYS},
             ),
         )
 
@@ -526,7 +532,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         model.history_ = run.history
         model.labels_ = run.labels
         model.confidence_ = run.confidence
-        for name in ("score", "cluster_count", "doubt"):
+        for name in _NOT_ALWAYS:
             if getattr(run, name) is not None:
                 setattr(model, f"{name}_", getattr(run, name))
         return model

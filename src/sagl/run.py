@@ -211,13 +211,11 @@ def _optional(value: Any, convert: Callable[[Any], _T]) -> _T | None:
 
 
 def kept_count(
-    directory: Path | None,
+    directory: Path,
     fingerprint: dict[str, Any],
     estimate: Callable[[], ClusterCount],
 ) -> ClusterCount:
-    """An estimate that a killed run finds again in ``directory``, if there is one."""
-    if directory is None:
-        return estimate()
+    """An estimate that a killed run finds again in ``directory``."""
     make_writable(directory)
     path = directory / COUNT
     try:

@@ -109,9 +109,7 @@ def estimate_n_clusters(
     >>> found.best, found.sure
     (5, True)
     """
-    views = views if isinstance(views, Views) else Views(views)
-    views.check_values()
-    views.check_spread()
+    views = _checked_views(views)
     rows = _some_rows(len(views), max_samples, random_state)
     if len(rows) < _LEAST_COUNTED:
         raise ValueError(
@@ -176,9 +174,7 @@ def choose_views(
     progress : bool, default=False
         Show a progress bar on stderr.
     """
-    views = views if isinstance(views, Views) else Views(views)
-    views.check_values()
-    views.check_spread()
+    views = _checked_views(views)
     rows = _some_rows(len(views), max_samples, random_state)
     C = integer("n_clusters", n_clusters, 2)
     if len(rows) // 2 < C:
@@ -232,14 +228,19 @@ def _checked_candidates(candidates: Sequence[int], n_samples: int) -> list[int]:
 def _space_and_codes(
     views: Any, partitions: Sequence[ArrayLike], max_samples: int
 ) -> tuple[Space, list[torch.Tensor], int]:
-    views = views if isinstance(views, Views) else Views(views)
-    views.check_values()
-    views.check_spread()
+    views = _checked_views(views)
     coded = [_codes(labels, len(views)) for labels in partitions]
     rows = _some_rows(len(views), max_samples, 0)
     space = Space(standardized(views, rows, torch.device("cpu")))
     n_clusters = max(int(codes.max()) for codes in coded) + 1
     return space, [torch.from_numpy(c[rows]) for c in coded], n_clusters
+
+
+def _checked_views(given: Any) -> Views:
+    views = given if isinstance(given, Views) else Views(given)
+    views.check_values()
+    views.check_spread()
+    return views
 
 
 def _some_rows(n: int, most: int, seed: int) -> NDArray[np.int64]:
