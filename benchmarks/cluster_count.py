@@ -7,14 +7,14 @@ Training samples alone are looked at; the number of classes is only compared wit
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 
 import torch
 
-from cache import Job, measure
-from data import DEFAULT_VIEWS, load
+from cache import Job
+from data import load
+from per_set import measure_sets, parser_of
 from sagl.partition.count import ClusterCount
 from sagl.report.drawings import draw_count
 from sagl.report.saving import save
@@ -31,20 +31,10 @@ def run(job: Job) -> Job:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="../shared/data")
-    parser.add_argument("--sets", nargs="+", default=list(DEFAULT_VIEWS))
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--cache", type=Path, default=Path("cluster_count.jsonl"))
+    parser = parser_of(__doc__, "cluster_count.jsonl", "seeds", 1)
     parser.add_argument("--picture", type=Path, help="the curves, one file per set")
     options = parser.parse_args()
-    jobs = [
-        {"data": options.data, "set": name, "seed": seed}
-        for name in options.sets
-        for seed in range(options.seeds)
-    ]
-    results = measure(jobs, run, options.cache, options.jobs)
+    results = measure_sets(options, run)
     print("| set | seed | classes | estimate | interval | sure | off by | seconds |")
     print("|---|---|---|---|---|---|---|---|")
     for r in results:

@@ -9,15 +9,15 @@ those are right, clusters being matched to classes once, on all test samples.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 
-from cache import Job, measure
-from data import DEFAULT_VIEWS, load
+from cache import Job
+from data import load
+from per_set import measure_sets, parser_of
 from sagl import SAGL
 
 AGREEMENTS = (0.9, 0.95)
@@ -42,19 +42,9 @@ def run(job: Job) -> Job:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="../shared/data")
-    parser.add_argument("--sets", nargs="+", default=list(DEFAULT_VIEWS))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--cache", type=Path, default=Path("doubt.jsonl"))
+    parser = parser_of(__doc__, "doubt.jsonl", "seeds", 3)
     options = parser.parse_args()
-    jobs = [
-        {"data": options.data, "set": name, "seed": seed}
-        for name in options.sets
-        for seed in range(options.seeds)
-    ]
-    results = measure(jobs, run, options.cache, options.jobs)
+    results = measure_sets(options, run)
     columns = ["confidence", "acc"]
     columns += [f"{what} {a}" for a in AGREEMENTS for what in ("kept", "right")]
     print("| set |", " | ".join(columns), "|")

@@ -9,15 +9,15 @@ test samples, the ACC of the restart that the score picks, the best and the mean
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 import torch
 from scipy.stats import spearmanr
 
-from cache import Job, measure
-from data import DEFAULT_VIEWS, load
+from cache import Job
+from data import load
+from per_set import measure_sets, parser_of
 from sagl import SAGL
 from sagl.evaluation import clustering_accuracy
 from sagl.selection import label_free_score
@@ -37,19 +37,9 @@ def run(job: Job) -> Job:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="../shared/data")
-    parser.add_argument("--sets", nargs="+", default=list(DEFAULT_VIEWS))
-    parser.add_argument("--restarts", type=int, default=8)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--cache", type=Path, default=Path("selection.jsonl"))
+    parser = parser_of(__doc__, "selection.jsonl", "restarts", 8)
     options = parser.parse_args()
-    jobs = [
-        {"data": options.data, "set": name, "seed": seed}
-        for name in options.sets
-        for seed in range(options.restarts)
-    ]
-    results = measure(jobs, run, options.cache, options.jobs)
+    results = measure_sets(options, run)
     print("| set | rank correlation | chosen | best | mean |\n|---|---|---|---|---|")
     for name in options.sets:
         rows = [r for r in results if r["set"] == name]

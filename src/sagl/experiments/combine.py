@@ -21,7 +21,7 @@ from sagl.experiments.study import (
     Study,
     acc_of,
     best_by_score,
-    by_score,
+    marked,
     score_of,
 )
 from sagl.experiments.variants import resolved
@@ -92,14 +92,7 @@ class Combination(Study):
 
     def rows(self) -> list[Row]:
         rows = [self._with_published(row) for row in super().rows()]
-        chosen = best_by_score(rows, self.comparison.seeds)
-        marked = [
-            replace(row, note=" ".join([_CHOSEN, row.note]).strip())
-            if chosen is not None and row.name == chosen.name
-            else row
-            for row in rows
-        ]
-        return by_score(marked)
+        return marked(rows, self.comparison.seeds, _CHOSEN)
 
     def _with_published(self, row: Row) -> Row:
         found = published_combination(

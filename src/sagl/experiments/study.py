@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sagl.experiments.compare import Comparison, Result
@@ -173,6 +173,17 @@ def score_of(row: Row | None) -> float | None:
 def by_score(rows: list[Row]) -> list[Row]:
     """Best label-free score first; those without one last, as they were."""
     return sorted(rows, key=lambda row: -row.label_free.get("total", -1.0))
+
+
+def marked(rows: list[Row], seeds: int, mark: str) -> list[Row]:
+    """Best label-free score first, and the choice by it marked in its note."""
+    best = best_by_score(rows, seeds)
+    return by_score(
+        [
+            replace(row, note=f"{mark} {row.note}".strip()) if row is best else row
+            for row in rows
+        ]
+    )
 
 
 def best_by_score(rows: list[Row], seeds: int) -> Row | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,7 +25,7 @@ from sagl.experiments.study import (
     Study,
     acc_of,
     best_by_score,
-    by_score,
+    marked,
     score_of,
 )
 from sagl.experiments.variants import resolved, variant
@@ -160,16 +159,7 @@ class Sweep(Study):
         return None if row is None else dict(self._settings[row.name])
 
     def rows(self) -> list[Row]:
-        rows = super().rows()
-        best = best_by_score(rows, self.comparison.seeds)
-        return by_score(
-            [
-                replace(row, note=" ".join([_BEST, row.note]).strip())
-                if best is not None and row.name == best.name
-                else row
-                for row in rows
-            ]
-        )
+        return marked(super().rows(), self.comparison.seeds, _BEST)
 
     def told(self, row: Row) -> dict[str, Any]:
         return self._settings[row.name]
