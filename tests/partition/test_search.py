@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from sagl import SAGL
 from sagl.evaluation import clustering_accuracy
-from sagl.partition.anneal import anneal, random_start, softened
-from sagl.partition.proposals import consensus, spectral_labels
+from sagl.partition.anneal import anneal, softened
+from sagl.partition.proposals import centre_labels, consensus, spectral_labels
 from sagl.partition.readout import predict_labels, sharpen, sharpening
 from sagl.partition.score import mutual_information, score
 from sagl.partition.search import candidates_of, search
@@ -92,7 +92,8 @@ class TestAnneal:
     @pytest.mark.parametrize("seed", range(3))
     def test_clusters_are_found_from_random_starts(self, problem, seed):
         space, truth = problem
-        start = random_start(space, C, torch.Generator().manual_seed(seed))
+        generator = torch.Generator().manual_seed(seed)
+        start = torch.rand(len(truth), C, generator=generator).softmax(dim=1)
         labels = anneal(space, start)
         assert clustering_accuracy(truth, labels) > 0.95
 
@@ -101,12 +102,18 @@ class TestAnneal:
         labels = anneal(space, softened(truth, C), hot=0.3, steps=40)
         assert (labels == truth).float().mean() > 0.95
 
-    def test_soft_labels_are_distributions(self, problem):
-        space, truth = problem
-        start = random_start(space, C, torch.Generator().manual_seed(0))
-        for Y in (start, softened(truth, C)):
-            torch.testing.assert_close(Y.sum(dim=1), torch.ones(len(truth)))
-            assert (Y > 0).all()
+    def test_softened_labels_are_distributions(self, problem):
+        _, truth = problem
+        Y = softened(truth, C)
+        torch.testing.assert_close(Y.sum(dim=1), torch.ones(len(truth)))
+        assert (Y > 0).all()
+        assert torch.equal(Y.argmax(dim=1), truth)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_centre_labels_find_clusters(problem, seed):
+    space, truth = problem
+    assert clustering_accuracy(truth, centre_labels(space, C, seed)) > 0.95
 
 
 def test_spectral_labels_find_clusters(problem):
@@ -138,6 +145,19 @@ class TestSearch:
         assert totals == sorted(totals, reverse=True)
         assert len(told) == len(found) == candidates_of(len(known))
         assert clustering_accuracy(truth, found[0].labels) > 0.95
+
+    def test_a_view_that_knows_more_is_heard_alone(self):
+        """One clear view beside two of noise, which spoil k-means on all of them."""
+        views, truth = clustered_views(160, spread=1.0)
+        clear = torch.from_numpy(views["wide"])
+        generator = torch.Generator().manual_seed(0)
+        noise = [torch.randn(160, 40, generator=generator) for _ in range(2)]
+        space = Space([clear - clear.mean(dim=0), *noise])
+        told = []
+        search(space, C, 0, restarts=4, on_candidate=told.append)
+        starts = [c for c in told if c.origin == "k-means, annealed"]
+        assert len(starts) == 4
+        assert max(clustering_accuracy(truth, c.labels) for c in starts) > 0.95
 
     def test_equal_seeds_equal_labels(self, problem):
         space, _ = problem

@@ -106,3 +106,12 @@ def test_only_directions_count():
     Y = one_hot(torch.arange(30) % 3, 3)
     torch.testing.assert_close(one.fits[0].left_out(Y), other.fits[0].left_out(Y))
     torch.testing.assert_close(multiply(one.graph, Y), multiply(other.graph, Y))
+
+
+def test_a_view_alone_is_the_space_of_that_view():
+    views = [normal(30, 5), normal(30, 3, seed=1)]
+    alone, expected = Space(views).only(1), Space(views[1:])
+    assert torch.equal(alone.views[0], expected.views[0])
+    Y = one_hot(torch.arange(30) % 3, 3)
+    torch.testing.assert_close(alone.fits[0].left_out(Y), expected.fits[0].left_out(Y))
+    torch.testing.assert_close(dense(alone.graph), dense(expected.graph))

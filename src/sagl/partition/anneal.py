@@ -14,14 +14,16 @@ clusters that are easiest to predict condense first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from sagl.nn.sparse import multiply
+from sagl.nn.sparse import CSR, multiply
 from sagl.partition.space import Space, affinity, mean_of, one_hot, row_stochastic
 
 GRAPH_WEIGHT = 0.5
-HOT, WARM, COOL, COLD = 0.7, 0.5, 0.3, 0.1
+START, WARM, COOL, COLD = 1.0, 0.5, 0.3, 0.1
 _BALANCE_ROUNDS = 3
 _NEW_GRAPHS = 3  # how often the graph of z is built anew
 _SOFTNESS = 0.3  # of labels that annealing starts from
@@ -33,23 +35,25 @@ def anneal(
     Y: Tensor,
     *,
     steps: int = 100,
-    hot: float = HOT,
+    hot: float = START,
     cold: float = COLD,
     first_graph: float = 0.4,
+    graph: CSR | None = None,
 ) -> Tensor:
     """Labels (n,) that soft labels Y, (n, C), condense to.
 
-    ``first_graph`` is the share of the steps after which the graph of z joins.
+    ``first_graph`` is the share of the steps after which the graph of z joins;
+    ``graph`` is used throughout instead, if given.
     """
     n_clusters = Y.shape[1]
-    graph = space.graph
-    first = round(first_graph * steps)
+    first = round(first_graph * steps) if graph is None else steps
+    graph = space.graph if graph is None else graph
     every = max(1, -(-(steps - first) // _NEW_GRAPHS))
     for step in range(steps):
         centred = Y - Y.mean(dim=0)
         z = [fit.left_out(centred) for fit in space.fits]
         if step >= first and (step - first) % every == 0:
-            graph = mean_of(space.graph, row_stochastic(affinity(_scaled(z))))
+            graph = _with_graph_of(z, space)
         p = sum(z[1:], start=z[0]) / len(z) + GRAPH_WEIGHT * multiply(graph, centred)
         temperature = hot * (cold / hot) ** (step / steps)
         p = p / (p.std(dim=0) * temperature).clamp_min(1e-6)
@@ -57,14 +61,12 @@ def anneal(
     return Y.argmax(dim=1)
 
 
-def random_start(space: Space, n_clusters: int, generator: torch.Generator) -> Tensor:
-    """Soft labels by random linear maps of the views, (n, C)."""
-    z = torch.zeros(len(space), n_clusters, device=space.views[0].device)
-    for x in space.views:
-        W = torch.randn(x.shape[1], n_clusters, generator=generator)
-        z += x @ W.to(x)
-    z = (z - z.mean(dim=0)) / z.std(dim=0).clamp_min(1e-6)
-    return torch.softmax(2 * z, dim=1)
+def learned_graph(space: Space, labels: Tensor, n_clusters: int) -> CSR:
+    """The graph that annealing would use near labels (n,)."""
+    Y = one_hot(labels, n_clusters)
+    return _with_graph_of(
+        [fit.left_out(Y - Y.mean(dim=0)) for fit in space.fits], space
+    )
 
 
 def softened(labels: Tensor, n_clusters: int) -> Tensor:
@@ -80,5 +82,7 @@ def _balanced(Y: Tensor, n_clusters: int) -> Tensor:
     return Y
 
 
-def _scaled(z: list[Tensor]) -> list[Tensor]:
-    return [part / part.std(dim=0).clamp_min(1e-6) for part in z]
+def _with_graph_of(z: Sequence[Tensor], space: Space) -> CSR:
+    """Half the graph of the features, half that of the linear features z."""
+    scaled = [part / part.std(dim=0).clamp_min(1e-6) for part in z]
+    return mean_of(space.graph, row_stochastic(affinity(scaled)))

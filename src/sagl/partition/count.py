@@ -23,8 +23,8 @@ from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
 from sagl.nn.neighbours import unit_rows
-from sagl.partition.anneal import COOL, anneal, random_start, softened
-from sagl.partition.proposals import spectral_labels
+from sagl.partition.anneal import COOL, anneal, softened
+from sagl.partition.proposals import centre_labels, spectral_labels
 from sagl.partition.score import score
 from sagl.partition.space import Space, one_hot
 
@@ -135,8 +135,7 @@ def _try(
             start = softened(spectral_labels(space, n_clusters, seed + i), n_clusters)
             labels = anneal(space, start, hot=COOL, steps=_POLISH, first_graph=0.0)
         else:
-            generator = torch.Generator().manual_seed(seed + i)
-            start = random_start(space, n_clusters, generator)
+            start = softened(centre_labels(space, n_clusters, seed + i), n_clusters)
             labels = anneal(space, start, steps=_STEPS)
         scores.append(score(space, labels, n_clusters).total)
         everywhere.append(_carried_over(space, labels, views, n_clusters))

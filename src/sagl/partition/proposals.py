@@ -1,4 +1,4 @@
-"""Partitions to start from: spectral clusters of the graph, consensus of several."""
+"""Partitions to start from: of k-means, of the graph, the consensus of several."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
+from sklearn.cluster import KMeans
 from torch import Tensor
 
 from sagl.partition.space import Space
 from sagl.partition.spectral import cluster_directions, leading_eigenvectors
 
 _KMEANS_STARTS = 3
+
+
+def centre_labels(space: Space, n_clusters: int, seed: int) -> Tensor:
+    """k-means on the views side by side, one start."""
+    x = torch.cat(space.views, dim=1).cpu().numpy()
+    kmeans = KMeans(n_clusters, n_init=1, random_state=seed)
+    labels = kmeans.fit_predict(x).astype(np.int64)
+    return torch.from_numpy(labels).to(space.views[0].device)
 
 
 def spectral_labels(space: Space, n_clusters: int, seed: int) -> Tensor:

@@ -36,18 +36,32 @@ class Score(NamedTuple):
 @torch.no_grad()
 def score(space: Space, labels: Tensor, n_clusters: int) -> Score:
     """Score of labels 0 … C − 1, (n,)."""
-    Y = one_hot(labels, n_clusters)
-    share = Y.mean(dim=0)
-    linear, agreement = 0.0, 0.0
-    for judge in space.judges:
-        # An empty cluster has no share to be predicted: nobody is put into it.
-        predicted = (judge.left_out(Y - share) + share).argmax(dim=1)
-        linear += mutual_information(_joint(predicted, labels, n_clusters))
-        agreement += float((predicted == labels).float().mean())
+    tables = _judged(space, labels, n_clusters)
+    linear = sum(map(mutual_information, tables)) / len(tables)
+    agreed = sum(float(table.trace()) for table in tables) / len(tables)
+    graph = graph_information(space, labels, n_clusters)
+    return Score(linear, graph, agreed / len(labels))
+
+
+def graph_information(space: Space, labels: Tensor, n_clusters: int) -> float:
+    """What the label of a neighbour tells of the label, in nats."""
     A = space.affinity
     ends = _joint(labels[A.rows()], labels[A.cols], n_clusters, A.entries)
-    views = len(space.judges)
-    return Score(linear / views, mutual_information(ends), agreement / views)
+    return mutual_information(ends)
+
+
+def confusion(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
+    """How many samples of cluster j (column) are predicted as i, mean over views."""
+    return torch.stack(_judged(space, labels, n_clusters)).float().mean(dim=0)
+
+
+def _judged(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
+    """Per view, counts of (predicted without the sample, label), (C, C)."""
+    Y = one_hot(labels, n_clusters)
+    share = Y.mean(dim=0)
+    # An empty cluster has no share to be predicted: nobody is put into it.
+    predicted = [(fit.left_out(Y - share) + share).argmax(dim=1) for fit in space.fits]
+    return [_joint(p, labels, n_clusters) for p in predicted]
 
 
 def best_of(

@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sagl.partition.anneal import COOL, WARM, anneal, random_start, softened
+from sagl.partition.anneal import COOL, WARM, anneal, softened
 from sagl.partition.doubt import stability
-from sagl.partition.proposals import consensus, spectral_labels
+from sagl.partition.moves import jump
+from sagl.partition.proposals import centre_labels, consensus, spectral_labels
 from sagl.partition.score import Score, score
 from sagl.partition.space import Space
 
 RESTARTS = 8
-_ROUNDS = 3
 _COMMITTEES = (3, 5)  # how many of the best partitions form a consensus
+_JUMPERS = 2  # how many of the best are improved by jumps
 
 
 class Candidate(NamedTuple):
@@ -48,7 +48,8 @@ def search(
     known : sequence of Tensor (n,)
         Partitions found by other means, such as a trained network.
     restarts : int
-        How many random starts are annealed.
+        How many k-means partitions are annealed: of all views together and of each
+        view alone, in turn. What a good view shows alone, a poor one beside it hides.
     on_candidate : callable, optional
         Told of each candidate, for progress.
     """
@@ -65,24 +66,34 @@ def search(
         soft = softened(labels, C)
         return anneal(space, soft, hot=hot, steps=steps, first_graph=0.0)
 
-    for labels in known:
-        add(labels, "network")
-        add(polish(labels, WARM, 60), "network, annealed", own_start=True)
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(restarts):
-        labels = anneal(space, random_start(space, C, generator))
-        add(labels, "random, annealed", own_start=True)
-    spectral = spectral_labels(space, C, seed % 2**32)
-    add(spectral, "spectral")
-    add(polish(spectral, COOL, 40), "spectral, annealed", own_start=True)
-    for _ in range(_ROUNDS):
-        found.sort(key=_by_score)
-        best = [candidate.labels for candidate in found]
+    def agree() -> None:
+        best = [candidate.labels for candidate in sorted(found, key=_by_score)]
         for size in _COMMITTEES:
             labels = consensus(space, best[:size], C, seed % 2**32)
             add(polish(labels, COOL, 40), "consensus, annealed")
-    found.sort(key=_by_score)
-    return found
+
+    for labels in known:
+        add(labels, "network")
+        add(polish(labels, WARM, 60), "network, annealed", own_start=True)
+    alone = [space.only(view) for view in range(len(space.views))]
+    places = [space, *alone] if len(alone) > 1 else [space]
+    for restart in range(restarts):
+        place = places[restart % len(places)]
+        labels = centre_labels(place, C, (seed + restart) % 2**32)
+        labels = anneal(place, softened(labels, C))
+        if place is not space:
+            labels = polish(labels, COOL, 40)
+        add(labels, "k-means, annealed", own_start=True)
+    spectral = spectral_labels(space, C, seed % 2**32)
+    add(spectral, "spectral")
+    add(polish(spectral, COOL, 40), "spectral, annealed", own_start=True)
+    agree()
+    for candidate in sorted(found, key=_by_score)[:_JUMPERS]:
+        labels = jump(space, candidate.labels, C)
+        add(labels, "jumped")
+        add(polish(labels, COOL, 40), "jumped, annealed")
+    agree()
+    return sorted(found, key=_by_score)
 
 
 def reproduced(found: Sequence[Candidate], n_clusters: int) -> NDArray[np.float64]:
@@ -93,7 +104,8 @@ def reproduced(found: Sequence[Candidate], n_clusters: int) -> NDArray[np.float6
 
 def candidates_of(known: int = 0, restarts: int = RESTARTS) -> int:
     """How many candidates ``search`` will look at."""
-    return 2 * known + restarts + 2 + _ROUNDS * len(_COMMITTEES)
+    agreed = 2 * len(_COMMITTEES)
+    return 2 * known + restarts + 2 + agreed + 2 * _JUMPERS
 
 
 def _by_score(candidate: Candidate) -> float:

@@ -16,16 +16,14 @@ from sagl.nn.neighbours import nearest_neighbours, unit_rows
 from sagl.nn.sparse import CSR, row_sums
 
 NEIGHBOURS = 10
-# Ridge penalties, in units of the mean squared length of a row times one sample. The
-# weak one fits labels; the strong one, which can use but few directions, judges them.
-FIT_PENALTY = 10.0
-JUDGE_PENALTY = 100.0
+# Ridge penalty, in units of the mean squared length of a row times one sample.
+PENALTY = 10.0
 
 
 class Ridge:
     """Ridge regression on one view: (XᵀX + λ)⁻¹ is factored once, for any targets."""
 
-    def __init__(self, x: Tensor, penalty: float) -> None:
+    def __init__(self, x: Tensor, penalty: float = PENALTY) -> None:
         self.x = x  # (n, d)
         gram = (x.T @ x).double()
         weight = penalty * gram.trace() / len(x)
@@ -60,13 +58,21 @@ class Space:
 
     def __init__(self, features: Sequence[Tensor]) -> None:
         self.views = [unit_rows(h.float()) for h in features]
-        self.fits = [Ridge(x, FIT_PENALTY) for x in self.views]
-        self.judges = [Ridge(x, JUDGE_PENALTY) for x in self.views]
+        self.fits = [Ridge(x) for x in self.views]
         self.affinity = affinity(self.views)
         self.graph = row_stochastic(self.affinity)
 
     def __len__(self) -> int:
         return len(self.views[0])
+
+    def only(self, view: int) -> Space:
+        """The same samples as one view shows them."""
+        space = Space.__new__(Space)
+        space.views = [self.views[view]]
+        space.fits = [self.fits[view]]
+        space.affinity = affinity(space.views)
+        space.graph = row_stochastic(space.affinity)
+        return space
 
 
 def affinity(views: Sequence[Tensor], neighbours: int = NEIGHBOURS) -> CSR:

@@ -1,0 +1,77 @@
+"""Jumps: one merge and one split, kept if the score rises."""
+
+import pytest
+import torch
+
+from sagl.evaluation import clustering_accuracy
+from sagl.partition.moves import jump
+from sagl.partition.score import confusion, graph_information, score
+from sagl.partition.space import Space
+from tests.conftest import clustered_views
+
+C = 4
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Four clusters of 40 samples, in two views."""
+    views, labels = clustered_views(160, spread=1.5)
+    centred = [torch.from_numpy(h - h.mean(axis=0)) for _, h in views.items()]
+    return Space(centred), torch.from_numpy(labels)
+
+
+def stuck(truth):
+    """Clusters 0 and 1 in one, cluster 2 cut at random: no single move mends it."""
+    labels = torch.where(truth == 1, 0, truth)
+    third = torch.nonzero(truth == 2).flatten()
+    labels[third[::2]] = 1
+    return labels
+
+
+def test_a_cluster_too_few_and_one_too_many_are_mended(problem):
+    space, truth = problem
+    labels = stuck(truth)
+    assert clustering_accuracy(truth, labels) < 0.8
+    assert clustering_accuracy(truth, jump(space, labels, C)) > 0.95
+
+
+def test_the_score_never_falls(problem):
+    space, truth = problem
+    generator = torch.Generator().manual_seed(0)
+    for labels in (truth, stuck(truth), torch.randint(C, (160,), generator=generator)):
+        before = score(space, labels, C).total
+        assert score(space, jump(space, labels, C, proposals=5), C).total >= before
+
+
+def test_no_proposals_leave_the_labels_as_they_are(problem):
+    space, truth = problem
+    assert torch.equal(jump(space, truth, C, proposals=0), truth)
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3])
+def test_nothing_to_propose_where_a_merge_leaves_nothing_to_split(problem, n_clusters):
+    space, truth = problem
+    labels = truth.clamp(max=n_clusters - 1)
+    found = jump(space, labels, n_clusters, proposals=3)
+    assert int(found.max()) < n_clusters
+
+
+def test_empty_and_tiny_clusters_are_not_split(problem):
+    space, truth = problem
+    labels = truth.clone()
+    labels[labels == 3] = 0
+    labels[:2] = 3
+    assert torch.isfinite(torch.tensor(score(space, jump(space, labels, 6), 6).total))
+
+
+def test_confusion_counts_every_sample_under_its_label(problem):
+    space, truth = problem
+    table = confusion(space, truth, C)
+    assert torch.equal(table.sum(dim=0), torch.bincount(truth, minlength=C).float())
+    assert table.trace() / len(truth) == pytest.approx(score(space, truth, C).agreement)
+
+
+def test_a_merge_tells_less_of_neighbours(problem):
+    space, truth = problem
+    merged = torch.where(truth == 1, 0, truth)
+    assert graph_information(space, truth, C) > graph_information(space, merged, C)
