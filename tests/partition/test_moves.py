@@ -64,6 +64,17 @@ def test_empty_and_tiny_clusters_are_not_split(problem):
     assert torch.isfinite(torch.tensor(score(space, jump(space, labels, 6), 6).total))
 
 
+def test_a_cluster_of_one_sample_many_times_is_not_split():
+    views, labels = clustered_views(80, spread=1.0)
+    same = labels == 0
+    rows = [h.copy() for _, h in views.items()]
+    for h in rows:
+        h[same] = h[same][0]
+    space = Space([torch.from_numpy(h - h.mean(axis=0)) for h in rows])
+    truth = torch.from_numpy(labels)
+    assert clustering_accuracy(truth, jump(space, truth, C)) > 0.95
+
+
 def test_confusion_counts_every_sample_under_its_label(problem):
     space, truth = problem
     table = confusion(space, truth, C)

@@ -11,16 +11,17 @@ from __future__ import annotations
 from itertools import product
 
 import torch
-from sklearn.cluster import KMeans
 from torch import Tensor
 
 from sagl.partition.anneal import COOL, anneal, learned_graph, softened
+from sagl.partition.centres import kmeans_labels
 from sagl.partition.score import confusion, graph_information, score
 from sagl.partition.space import Space
 
 PROPOSALS = 60
 _STEPS = 10  # of annealing, per proposal
 _AT_A_TIME = 6  # pairs to merge, and clusters to split, that are considered
+_DIVISIBLE = 4  # samples that a cluster must have to be split
 
 
 def jump(
@@ -62,9 +63,9 @@ def _alike(space: Space, labels: Tensor, n_clusters: int) -> list[tuple[int, int
     mistaken = confusion(space, labels, n_clusters)
     size = mistaken.sum(dim=0)
     share = (mistaken + mistaken.T) / (size[:, None] + size).clamp_min(1)
-    share = share.triu(diagonal=1).flatten()
-    found = share.topk(min(_AT_A_TIME, n_clusters * (n_clusters - 1) // 2)).indices
-    return [divmod(int(place), n_clusters) for place in found]
+    first, second = torch.triu_indices(n_clusters, n_clusters, offset=1)
+    found = share[first, second].topk(min(_AT_A_TIME, len(first))).indices
+    return [(int(first[place]), int(second[place])) for place in found]
 
 
 def _halves(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
@@ -73,10 +74,12 @@ def _halves(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
     found: list[tuple[float, Tensor]] = []
     for cluster in range(n_clusters):
         members = torch.nonzero(labels == cluster).flatten()
-        if len(members) < 4:
+        if len(members) < _DIVISIBLE:
             continue
-        side = KMeans(2, n_init=3, random_state=0).fit_predict(x[members].cpu().numpy())
+        side = kmeans_labels(x[members].cpu().numpy(), 2, seed=0, starts=3)
         half = members[torch.from_numpy(side == 1).to(members.device)]
+        if len(half) == 0:  # all members are the same sample
+            continue
         split = labels.clone()
         split[half] = n_clusters
         found.append((graph_information(space, split, n_clusters + 1), half))

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
-from sklearn.cluster import KMeans
 from torch import Tensor
 
+from sagl.partition.centres import kmeans_labels
 from sagl.partition.space import Space
 from sagl.partition.spectral import cluster_directions, leading_eigenvectors
 
@@ -20,8 +20,7 @@ _KMEANS_STARTS = 3
 def centre_labels(space: Space, n_clusters: int, seed: int) -> Tensor:
     """k-means on the views side by side, one start."""
     x = torch.cat(space.views, dim=1).cpu().numpy()
-    kmeans = KMeans(n_clusters, n_init=1, random_state=seed)
-    labels = kmeans.fit_predict(x).astype(np.int64)
+    labels = kmeans_labels(x, n_clusters, seed, starts=1)
     return torch.from_numpy(labels).to(space.views[0].device)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
-from sklearn.cluster import KMeans
+
+from sagl.partition.centres import kmeans_labels
 
 _DENSE_ROWS = 500
 
@@ -44,6 +45,4 @@ def cluster_directions(
 ) -> NDArray[np.int64]:
     """k-means on the directions of rows."""
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(min=1e-12)
-    kmeans = KMeans(n_clusters, n_init=starts, random_state=seed)
-    labels: NDArray[np.int64] = kmeans.fit_predict(rows).astype(np.int64)
-    return labels
+    return kmeans_labels(rows, n_clusters, seed, starts)
