@@ -24,13 +24,17 @@ from torch import Tensor
 
 from sagl.nn.neighbours import unit_rows
 from sagl.partition.anneal import COOL, anneal, softened
-from sagl.partition.proposals import centre_labels, spectral_labels
+from sagl.partition.proposals import spectral_labels
 from sagl.partition.score import score
-from sagl.partition.space import Space, one_hot
+from sagl.partition.space import Ridge, Space, one_hot
 
 _PARTITIONS = 6
 _RESAMPLE = 0.7  # the share of the samples that each partition is found on
 _STEPS, _POLISH = 50, 25
+_HOT = 0.7  # where annealing from random starts begins
+# A strong ridge penalty can use but few directions. To the weak one of the search ever
+# more clusters look predictable.
+_PENALTY = 100.0
 _EVERY_UP_TO = 12  # candidates are all numbers up to this one, then
 _GROWTH = 1.14  # each so many times the one before, up to
 _MOST = 256  # at most
@@ -117,9 +121,10 @@ def count_clusters(
     size = max(2, round(_RESAMPLE * n))
     resamples = [rng.permutation(n)[:size] for _ in range(_PARTITIONS)]
     spaces = [Space([x[rows] for x in views]) for rows in map(np.sort, resamples)]
+    judges = [[Ridge(x, _PENALTY) for x in space.views] for space in spaces]
     curve = []
     for n_clusters in candidates:
-        point = _try(spaces, views, n_clusters, seed)
+        point = _try(spaces, judges, views, n_clusters, seed)
         curve.append(point)
         if on_candidate is not None:
             on_candidate(point)
@@ -127,7 +132,11 @@ def count_clusters(
 
 
 def _try(
-    spaces: Sequence[Space], views: Sequence[Tensor], n_clusters: int, seed: int
+    spaces: Sequence[Space],
+    judges: Sequence[Sequence[Ridge]],
+    views: Sequence[Tensor],
+    n_clusters: int,
+    seed: int,
 ) -> CountPoint:
     scores, everywhere = [], []
     for i, space in enumerate(spaces):
@@ -135,9 +144,9 @@ def _try(
             start = softened(spectral_labels(space, n_clusters, seed + i), n_clusters)
             labels = anneal(space, start, hot=COOL, steps=_POLISH, first_graph=0.0)
         else:
-            start = softened(centre_labels(space, n_clusters, seed + i), n_clusters)
-            labels = anneal(space, start, steps=_STEPS)
-        scores.append(score(space, labels, n_clusters).total)
+            start = _random_start(space, n_clusters, seed + i)
+            labels = anneal(space, start, hot=_HOT, steps=_STEPS)
+        scores.append(score(space, labels, n_clusters, judges[i]).total)
         everywhere.append(_carried_over(space, labels, views, n_clusters))
     agreement = np.eye(len(spaces))
     for i, j in combinations(range(len(spaces)), 2):
@@ -145,6 +154,20 @@ def _try(
             everywhere[i], everywhere[j]
         )
     return _point(n_clusters, np.array(scores), agreement)
+
+
+def _random_start(space: Space, n_clusters: int, seed: int) -> Tensor:
+    """Soft labels by random linear maps of the views, (n, C).
+
+    Not k-means: its partitions resemble each other at any number of clusters.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    z = torch.zeros(len(space), n_clusters, device=space.views[0].device)
+    for x in space.views:
+        W = torch.randn(x.shape[1], n_clusters, generator=generator)
+        z += x @ W.to(x)
+    z = (z - z.mean(dim=0)) / z.std(dim=0).clamp_min(1e-6)
+    return torch.softmax(2 * z, dim=1)
 
 
 def _carried_over(

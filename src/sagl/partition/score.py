@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sagl.partition.space import Space, one_hot
+from sagl.partition.space import Ridge, Space, one_hot
 
 
 class Score(NamedTuple):
@@ -34,9 +34,14 @@ class Score(NamedTuple):
 
 
 @torch.no_grad()
-def score(space: Space, labels: Tensor, n_clusters: int) -> Score:
-    """Score of labels 0 … C − 1, (n,)."""
-    tables = _judged(space, labels, n_clusters)
+def score(
+    space: Space,
+    labels: Tensor,
+    n_clusters: int,
+    judges: Sequence[Ridge] | None = None,
+) -> Score:
+    """Score of labels 0 … C − 1, (n,), by the fits of the space or other judges."""
+    tables = _judged(judges or space.fits, labels, n_clusters)
     linear = sum(map(mutual_information, tables)) / len(tables)
     agreed = sum(float(table.trace()) for table in tables) / len(tables)
     graph = graph_information(space, labels, n_clusters)
@@ -52,15 +57,15 @@ def graph_information(space: Space, labels: Tensor, n_clusters: int) -> float:
 
 def confusion(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
     """How many samples of cluster j (column) are predicted as i, mean over views."""
-    return torch.stack(_judged(space, labels, n_clusters)).float().mean(dim=0)
+    return torch.stack(_judged(space.fits, labels, n_clusters)).float().mean(dim=0)
 
 
-def _judged(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
+def _judged(judges: Sequence[Ridge], labels: Tensor, n_clusters: int) -> list[Tensor]:
     """Per view, counts of (predicted without the sample, label), (C, C)."""
     Y = one_hot(labels, n_clusters)
     share = Y.mean(dim=0)
     # An empty cluster has no share to be predicted: nobody is put into it.
-    predicted = [(fit.left_out(Y - share) + share).argmax(dim=1) for fit in space.fits]
+    predicted = [(judge.left_out(Y - share) + share).argmax(dim=1) for judge in judges]
     return [_joint(p, labels, n_clusters) for p in predicted]
 
 
