@@ -8,9 +8,9 @@ from torch import Tensor
 from sagl.nn.network import Network
 from sagl.partition.space import Space, one_hot
 
-# Scores between samples of one cluster come out near this, and near 0 between
-# clusters: entmax then keeps neighbours of the own cluster alone.
-_SHARPNESS = 1.0
+# Of the scores between samples. Higher, a sample has fewer neighbours, and where the
+# view is poor the wrong ones; lower, the graph is not sparse.
+_SHARPNESS = 0.25
 _NEVER = -10.0  # linear features of a cluster that nobody is to be put into
 _BISECTIONS = 40
 _MAX_SHARPENING = 20.0
