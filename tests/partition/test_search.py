@@ -23,14 +23,6 @@ checked = settings(max_examples=40, deadline=None, derandomize=True, database=No
 C = 4
 
 
-@pytest.fixture(scope="module")
-def problem():
-    """Four clusters of 40 samples that overlap a little, in two views."""
-    views, labels = clustered_views(160, spread=1.5)
-    centred = [torch.from_numpy(h - h.mean(axis=0)) for _, h in views.items()]
-    return Space(centred), torch.from_numpy(labels)
-
-
 @checked
 @given(
     st.lists(
@@ -146,18 +138,22 @@ class TestSearch:
         assert len(told) == len(found) == candidates_of(len(known))
         assert clustering_accuracy(truth, found[0].labels) > 0.95
 
-    def test_a_view_that_knows_more_is_heard_alone(self):
-        """One clear view beside two of noise, which spoil k-means on all of them."""
-        views, truth = clustered_views(160, spread=1.0)
-        clear = torch.from_numpy(views["wide"])
-        generator = torch.Generator().manual_seed(0)
-        noise = [torch.randn(160, 40, generator=generator) for _ in range(2)]
-        space = Space([clear - clear.mean(dim=0), *noise])
-        told = []
-        search(space, C, 0, restarts=4, on_candidate=told.append)
-        starts = [c for c in told if c.origin == "k-means, annealed"]
-        assert len(starts) == 4
-        assert max(clustering_accuracy(truth, c.labels) for c in starts) > 0.95
+    def test_starts_are_of_all_views_and_of_each_alone_in_turn(
+        self, problem, monkeypatch
+    ):
+        space, _ = problem
+        asked = []
+
+        def spy(place, n_clusters, seed):
+            asked.append([x.shape[1] for x in place.views])
+            return centre_labels(place, n_clusters, seed)
+
+        monkeypatch.setattr("sagl.partition.search.centre_labels", spy)
+        search(space, C, 0, restarts=5)
+        assert asked == [[12, 6], [12], [6], [12, 6], [12]]
+        asked.clear()
+        search(space.only(1), C, 0, restarts=2)
+        assert asked == [[6], [6]]
 
     def test_equal_seeds_equal_labels(self, problem):
         space, _ = problem

@@ -75,8 +75,9 @@ def search(
     for labels in known:
         add(labels, "network")
         add(polish(labels, WARM, 60), "network, annealed", own_start=True)
-    alone = [space.only(view) for view in range(len(space.views))]
-    places = [space, *alone] if len(alone) > 1 else [space]
+    views = len(space.views)
+    alone = min(views, restarts - 1) if views > 1 else 0
+    places = [space, *(space.only(view) for view in range(alone))]
     for restart in range(restarts):
         place = places[restart % len(places)]
         labels = centre_labels(place, C, (seed + restart) % 2**32)
