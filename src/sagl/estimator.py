@@ -27,7 +27,8 @@ from sagl.partition.doubt import doubt_curve, stability
 from sagl.partition.readout import predict_labels, sharpen, sharpening
 from sagl.partition.score import Score, best_of
 from sagl.partition.search import candidates_of, reproduced, search
-from sagl.partition.space import Space
+from sagl.partition.space import Space, neighbours_among
+from sagl.partition.weights import weigh
 from sagl.recipes import RecipeName
 from sagl.run import (
     SavedRun,
@@ -354,10 +355,10 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         wanted = max(_SEARCH_ROWS, _SEARCH_PER_CLUSTER * settings.n_clusters)
         rows = np.sort(order[:wanted])
         features = Feed(views, networks[0], device, resident_bytes=0)(rows)
-        space = Space(features)
+        C = settings.n_clusters
+        space = weigh(Space(features, neighbours_among(len(rows), C)), C, settings.seed)
         known = [self.adopt(n, settings, views)._best(views[rows])[0] for n in networks]
         tensors = [torch.from_numpy(labels).to(device) for labels in known]
-        C = settings.n_clusters
         best, scores = best_of(space, tensors, C)
         if not settings.refine:
             others = known[:best] + known[best + 1 :]
@@ -658,6 +659,7 @@ def _network(
         gate_input=settings.gate_input,
         dropout=settings.dropout,
         self_loops=settings.self_loops,
+        vote="product" if settings.refine else "mean",
         generator=generator,
     )
 

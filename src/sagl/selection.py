@@ -15,7 +15,7 @@ from sagl.device import pick_device
 from sagl.partition.count import ClusterCount, count_clusters, default_candidates
 from sagl.partition.score import Score, best_of, score
 from sagl.partition.search import search
-from sagl.partition.space import Space
+from sagl.partition.space import Space, neighbours_among
 from sagl.training.feed import standardized
 from sagl.views import Views
 
@@ -183,7 +183,8 @@ def choose_views(
             f"{len(rows) // 2}"
         )
     features = standardized(views, rows, pick_device(device))
-    every_view = Space(features)
+    near = neighbours_among(len(rows), C)
+    every_view = Space(features, near)
     names = views.names
     tried: list[ViewSubset] = []
     most = len(names) * (len(names) + 1) // 2
@@ -193,7 +194,7 @@ def choose_views(
     ) as bar:
 
         def attempt(chosen: Sequence[int]) -> float:
-            space = Space([features[i] for i in chosen])
+            space = Space([features[i] for i in chosen], near)
             found = search(space, C, random_state, restarts=1)[0]
             judged = score(every_view, found.labels, C)
             tried.append(ViewSubset(tuple(names[i] for i in chosen), judged))
@@ -231,8 +232,9 @@ def _space_and_codes(
     views = _checked_views(views)
     coded = [_codes(labels, len(views)) for labels in partitions]
     rows = _some_rows(len(views), max_samples, 0)
-    space = Space(standardized(views, rows, torch.device("cpu")))
     n_clusters = max(int(codes.max()) for codes in coded) + 1
+    features = standardized(views, rows, torch.device("cpu"))
+    space = Space(features, neighbours_among(len(rows), n_clusters))
     return space, [torch.from_numpy(c[rows]) for c in coded], n_clusters
 
 

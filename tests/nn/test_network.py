@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import linear
 
 from sagl.nn import Network, ViewNetwork, vote
-from sagl.nn.network import concatenate
+from sagl.nn.network import concatenate, vote_by_product
 from tests.nn.slow import normal, slow_attend
 
 F64 = torch.float64
@@ -276,6 +276,24 @@ def test_vote_is_not_a_vote_of_argmaxes():
     """One sure view outweighs two that lean the other way."""
     q = torch.tensor([[[0.99, 0.01]], [[0.4, 0.6]], [[0.4, 0.6]]])
     assert int(vote(list(q.log())).argmax()) == 0
+
+
+@pytest.mark.parametrize("n_views", [1, 2, 3])
+def test_product_vote(n_views):
+    """The geometric mean over views, scaled to a distribution."""
+    q = [torch.softmax(3 * normal(6, 4, seed=i), dim=1) for i in range(n_views)]
+    votes = vote_by_product([part.log() for part in q])
+    product = torch.stack(q).prod(dim=0) ** (1 / n_views)
+    torch.testing.assert_close(votes, product / product.sum(dim=1, keepdim=True))
+
+
+@pytest.mark.parametrize(("form", "winner"), [("mean", 1), ("product", 0)])
+def test_a_network_votes_as_it_was_told(form, winner):
+    """Two views are rather sure of cluster 1, one is very sure of cluster 0."""
+    log_q = torch.tensor([[[0.95, 0.05]], [[0.2, 0.8]], [[0.2, 0.8]]]).log()
+    assert int(Network([5], 2, vote=form).vote(log_q).argmax()) == winner
+    with pytest.raises(ValueError, match="vote"):
+        Network([5], 2, vote="loudest")
 
 
 def test_refuses_a_wrong_number_of_views():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sagl import SAGL
 from sagl.evaluation import clustering_accuracy
+from sagl.nn.network import vote_by_product
 from sagl.partition.anneal import anneal, softened
 from sagl.partition.proposals import centre_labels, consensus, spectral_labels
 from sagl.partition.readout import predict_labels, sharpen, sharpening
@@ -228,9 +229,27 @@ def test_nobody_is_put_into_a_cluster_that_was_empty():
 
 
 @checked
-@given(st.floats(0.3, 0.99), st.integers(0, 99))
+@given(st.floats(0.3, 0.9), st.integers(0, 99))
 def test_mean_confidence_is_what_was_asked_for(wanted, seed):
     p = torch.randn(2, 50, C, generator=torch.Generator().manual_seed(seed))
-    q = torch.softmax(sharpening(p[:1], wanted) * p[:1], dim=-1)
+    factor = sharpening(p, wanted)
+    q = vote_by_product(torch.log_softmax(factor * p, dim=-1))
     assert float(q.amax(dim=-1).mean()) == pytest.approx(wanted, abs=1e-3)
-    assert sharpening(p, 1.0) > 19  # two views that disagree are never that sure
+    assert sharpening(p, 1.0) > 19  # nobody is ever that sure
+
+
+def test_representations_of_a_view_are_scaled_by_its_weight():
+    views, truth = clustered_views(160, spread=1.0)
+    model = SAGL(C, steps=5, refine=False, random_state=0).fit(views)
+    features = [torch.from_numpy(h - h.mean(axis=0)) for _, h in views.items()]
+    space, labels = Space(features), torch.from_numpy(truth)
+    found = []
+    for weights in ([1.0, 1.0], [3.0, 1.0]):
+        predict_labels(model.network_, space.weighted(weights), labels, 10.0)
+        model.adopt(model.network_, model.settings_, views)
+        found.append((model.transform(views), model.graph(views)))
+    (even, graphs), (uneven, same_graphs) = found
+    factors = np.repeat([1.5, 0.5], C)
+    np.testing.assert_allclose(uneven, factors * even, rtol=1e-4, atol=1e-4)
+    for one, other in zip(graphs, same_graphs, strict=True):
+        np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-5)

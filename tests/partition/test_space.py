@@ -6,12 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sagl.nn.sparse import multiply
+from sagl.partition.score import score
 from sagl.partition.space import (
     Ridge,
     Space,
     affinity,
     from_edges,
     mean_of,
+    neighbours_among,
     one_hot,
     row_stochastic,
 )
@@ -53,35 +55,34 @@ def test_weights_solve_the_normal_equations():
     torch.testing.assert_close(x.T @ (x @ W - targets), -weight * W)
 
 
-def slow_affinity(views, neighbours):
-    n = len(views[0])
-    A = torch.zeros(n, n, dtype=views[0].dtype)
-    for x in views:
-        x = x / x.norm(dim=1, keepdim=True)
-        distance = torch.cdist(x, x)
-        near = []
-        for i in range(n):
-            order = [j for j in distance[i].argsort().tolist() if j != i]
-            near.append(order[:neighbours])
-        for i in range(n):
-            for j in near[i]:
-                widths = distance[i, near[i][-1]] * distance[j, near[j][-1]]
-                weight = (-(distance[i, j] ** 2) / widths).exp() / 2
-                A[i, j] += weight
-                A[j, i] += weight
+def slow_affinity(x, neighbours):
+    n = len(x)
+    A = torch.zeros(n, n, dtype=x.dtype)
+    x = x / x.norm(dim=1, keepdim=True)
+    distance = torch.cdist(x, x)
+    near = []
+    for i in range(n):
+        order = [j for j in distance[i].argsort().tolist() if j != i]
+        near.append(order[:neighbours])
+    for i in range(n):
+        for j in near[i]:
+            widths = distance[i, near[i][-1]] * distance[j, near[j][-1]]
+            weight = (-(distance[i, j] ** 2) / widths).exp() / 2
+            A[i, j] += weight
+            A[j, i] += weight
     return A
 
 
 @pytest.mark.parametrize("neighbours", [1, 3, 7])
 def test_affinity_pair_by_pair(neighbours):
-    views = [normal(8, 3), normal(8, 5, seed=1)]
-    A = dense(affinity(views, neighbours))
-    torch.testing.assert_close(A, slow_affinity(views, neighbours))
+    x = normal(8, 5)
+    A = dense(affinity(x, neighbours))
+    torch.testing.assert_close(A, slow_affinity(x, neighbours))
     torch.testing.assert_close(A, A.T)
 
 
 def test_few_samples_have_fewer_neighbours():
-    assert affinity([normal(4, 3)]).entries.numel() == 4 * 3
+    assert affinity(normal(4, 3)).entries.numel() == 4 * 3
 
 
 def test_edges_of_one_place_are_summed():
@@ -91,8 +92,8 @@ def test_edges_of_one_place_are_summed():
 
 
 def test_rows_sum_to_one_and_means_are_means():
-    A = affinity([normal(9, 3)], 3)
-    B = affinity([normal(9, 3, seed=1)], 2)
+    A = affinity(normal(9, 3), 3)
+    B = affinity(normal(9, 3, seed=1), 2)
     torch.testing.assert_close(
         dense(row_stochastic(A)).sum(dim=1), torch.ones(9).double()
     )
@@ -115,3 +116,32 @@ def test_a_view_alone_is_the_space_of_that_view():
     Y = one_hot(torch.arange(30) % 3, 3)
     torch.testing.assert_close(alone.fits[0].left_out(Y), expected.fits[0].left_out(Y))
     torch.testing.assert_close(dense(alone.graph), dense(expected.graph))
+
+
+def test_views_count_by_their_weights():
+    views = [normal(30, 5), normal(30, 3, seed=1)]
+    space = Space(views, neighbours=4).weighted([3.0, 1.0])
+    assert space.weights == [0.75, 0.25]
+    assert space.neighbours == 4
+    rows = space.side_by_side(space.views)
+    expected = 0.75 * space.views[0] @ space.views[0].T
+    expected += 0.25 * space.views[1] @ space.views[1].T
+    torch.testing.assert_close(rows @ rows.T, expected)
+    torch.testing.assert_close(dense(space.affinity), slow_affinity(rows, 4))
+    a, b = normal(2, 3), normal(2, 3, seed=1)
+    torch.testing.assert_close(space.mean([a, b]), 0.75 * a + 0.25 * b)
+
+
+def test_a_view_without_weight_is_as_if_not_there():
+    views = [normal(30, 5), normal(30, 3, seed=1)]
+    ignored, expected = Space(views).weighted([0.0, 1.0]), Space(views[1:])
+    labels = torch.arange(30) % 3
+    assert score(ignored, labels, 3) == pytest.approx(score(expected, labels, 3))
+
+
+@pytest.mark.parametrize(
+    ("samples", "clusters", "expected"),
+    [(20, 10, 5), (300, 10, 10), (3000, 20, 50), (60_000, 10, 50)],
+)
+def test_neighbours_are_a_third_of_a_cluster(samples, clusters, expected):
+    assert neighbours_among(samples, clusters) == expected

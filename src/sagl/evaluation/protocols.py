@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sagl.evaluation.labels import coded
 from sagl.evaluation.metrics import clustering_scores
 from sagl.nn.inference import transductive_probabilities
-from sagl.nn.network import Network, vote
+from sagl.nn.network import Network
 from sagl.training.feed import Feed
 from sagl.views import Views
 
@@ -95,7 +95,8 @@ def predict_in_batches(
     predicted = np.empty(len(feed), dtype=np.int64)
     for start in range(0, len(feed), batch_size):
         rows = order[start : start + batch_size]
-        predicted[rows] = vote(model.network_(feed(rows))).argmax(dim=1).cpu().numpy()
+        q = model.network_.vote(model.network_(feed(rows)))
+        predicted[rows] = q.argmax(dim=1).cpu().numpy()
     return predicted
 
 

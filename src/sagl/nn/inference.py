@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from sagl.nn.entmax import entmax_rows
-from sagl.nn.network import Linear, Network, ViewNetwork, concatenate, vote
+from sagl.nn.network import Linear, Network, ViewNetwork, concatenate
 
 _MANTISSA = 53  # bits that float64 holds exactly
 # Scores held at once. The number of rows in a block depends on the anchors alone, and
@@ -57,13 +57,13 @@ def transductive_probabilities(
     network: Network, blocks: Iterable[Sequence[Tensor]]
 ) -> Tensor:
     """q, (n, C), when all samples attend to each other: one graph over all."""
-    return vote(network.log_q(whole_set(network, blocks)))
+    return network.vote(network.log_q(whole_set(network, blocks)))
 
 
 class Answer(NamedTuple):
     """Predictions for n samples, float64."""
 
-    q: Tensor  # (n, C) probability of each cluster, the mean over the views
+    q: Tensor  # (n, C) probability of each cluster, all views together
     p: list[Tensor]  # per view (n, C), the representations
 
 
@@ -80,6 +80,7 @@ class Predictor:
     def __init__(self, network: Network, anchors: Sequence[Tensor]) -> None:
         self.device = _float64_device(next(network.parameters()).device)
         self.views = [_in_float64(view) for view in network.view_networks]
+        self.vote = network.vote
         self.anchors = [z.to(self.device, torch.float64) for z in anchors]
         with torch.no_grad():
             self.keys = [
@@ -94,7 +95,7 @@ class Predictor:
         """What the model says of at most ``block_rows`` samples, from raw features."""
         n = len(features[0])
         p = self._representations(features)
-        q = vote(torch.log_softmax(torch.stack(p), dim=-1))
+        q = self.vote(torch.log_softmax(torch.stack(p), dim=-1))
         return Answer(q[:n], [view[:n] for view in p])
 
     def _representations(self, features: Sequence[Tensor]) -> list[Tensor]:

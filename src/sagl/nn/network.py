@@ -19,6 +19,7 @@ _COUNTED_ROWS = 1024
 
 GraphForm = Literal["sparse", "dense", "identity"]
 GateInput = Literal["z", "features"]
+VoteForm = Literal["mean", "product"]
 
 
 class Linear(NamedTuple):
@@ -174,11 +175,14 @@ class Network(nn.Module):
         gate_input: GateInput = "z",
         dropout: float = 0.0,
         self_loops: bool = True,
+        vote: VoteForm = "mean",
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         if not widths:
             raise ValueError("a network needs at least one view")
+        check_choice("vote", vote, VoteForm)
+        self.vote_form = vote
         self.views = nn.ModuleList(
             ViewNetwork(
                 width,
@@ -216,10 +220,23 @@ class Network(nn.Module):
         p = views[0].aggregate(stack_views(linear), generator) + bias  # (L, n, C)
         return torch.log_softmax(p, dim=-1)
 
+    def vote(self, log_q: Tensor | Sequence[Tensor]) -> Tensor:
+        """Probabilities of clusters, (n, C), from those of the views."""
+        return vote_by_product(log_q) if self.vote_form == "product" else vote(log_q)
+
 
 def vote(log_q: Tensor | Sequence[Tensor]) -> Tensor:
     """Mean over views of q, (n, C): its argmax is the cluster (eq. pseudo)."""
     return stacked(log_q).exp().mean(dim=0)
+
+
+def vote_by_product(log_q: Tensor | Sequence[Tensor]) -> Tensor:
+    """Geometric mean over views of q, (n, C), scaled to sum to one.
+
+    The evidence of the views adds up. A mean of q comes to counting heads once each
+    view is sure: it no longer knows which was the surer one.
+    """
+    return torch.softmax(stacked(log_q).mean(dim=0), dim=-1)
 
 
 def stacked(log_q: Tensor | Sequence[Tensor]) -> Tensor:

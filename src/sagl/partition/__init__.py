@@ -3,6 +3,7 @@
 ``space``      standardised samples, ridge regressions that leave one out, a graph
 ``score``      how good labels are, without knowing the truth
 ``anneal``     soft labels that sharpen while maps and graph learn to predict them
+``weights``    how much each view counts
 ``spectral``   eigenvectors of an affinity, and clusters among their rows
 ``proposals``  spectral clusters of the graph, consensus of several partitions
 ``search``     many proposals, annealed, the best one by score

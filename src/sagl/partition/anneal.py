@@ -2,7 +2,7 @@
 
 Per step, for soft labels Y, (n, C):
 
-    z = mean over views of the ridge prediction that leaves the sample out
+    z = weighted mean over views of the ridge prediction that leaves the sample out
     p = z + ½ A Y, scaled to unit deviation per cluster            (eq. rep)
     Y = softmax(p / temperature), clusters brought to equal shares  (eqs. prob, div)
 
@@ -54,7 +54,7 @@ def anneal(
         z = [fit.left_out(centred) for fit in space.fits]
         if step >= first and (step - first) % every == 0:
             graph = _with_graph_of(z, space)
-        p = sum(z[1:], start=z[0]) / len(z) + GRAPH_WEIGHT * multiply(graph, centred)
+        p = space.mean(z) + GRAPH_WEIGHT * multiply(graph, centred)
         temperature = hot * (cold / hot) ** (step / steps)
         p = p / (p.std(dim=0) * temperature).clamp_min(1e-6)
         Y = _balanced(torch.softmax(p, dim=1), n_clusters)
@@ -85,4 +85,5 @@ def _balanced(Y: Tensor, n_clusters: int) -> Tensor:
 def _with_graph_of(z: Sequence[Tensor], space: Space) -> CSR:
     """Half the graph of the features, half that of the linear features z."""
     scaled = [part / part.std(dim=0).clamp_min(1e-6) for part in z]
-    return mean_of(space.graph, row_stochastic(affinity(scaled)))
+    learned = affinity(space.side_by_side(scaled))
+    return mean_of(space.graph, row_stochastic(learned))

@@ -70,7 +70,7 @@ def _alike(space: Space, labels: Tensor, n_clusters: int) -> list[tuple[int, int
 
 def _halves(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
     """One half, as positions, of the clusters whose split tells most of neighbours."""
-    x = torch.cat(space.views, dim=1)
+    x = space.side_by_side(space.views)
     found: list[tuple[float, Tensor]] = []
     for cluster in range(n_clusters):
         members = torch.nonzero(labels == cluster).flatten()

@@ -19,7 +19,7 @@ _KMEANS_STARTS = 3
 
 def centre_labels(space: Space, n_clusters: int, seed: int) -> Tensor:
     """k-means on the views side by side, one start."""
-    x = torch.cat(space.views, dim=1).cpu().numpy()
+    x = space.side_by_side(space.views).cpu().numpy()
     labels = kmeans_labels(x, n_clusters, seed, starts=1)
     return torch.from_numpy(labels).to(space.views[0].device)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from sagl.nn.network import Network
+from sagl.nn.network import Network, ViewNetwork
 from sagl.partition.space import Space, one_hot
 
 # Of the scores between samples. Higher, a sample has fewer neighbours, and where the
@@ -22,14 +22,16 @@ def predict_labels(
 ) -> None:
     """Set the weights of ``network`` so that it predicts the labels (n,) of ``space``.
 
-    Per view W is the ridge regression to the labels, each cluster scaled to unit
-    deviation; U and V are multiples of the identity, so that the graph joins samples
-    of like z. ``row_length`` is the length of the rows that the network is given.
+    Per view W is the ridge regression to the labels, each cluster scaled to a
+    deviation by the weight of the view, 1 on average; U and V are multiples of the
+    identity, so that the graph joins samples of like z. ``row_length`` is the length
+    of the rows that the network is given.
     """
     C = len(network.view_networks[0].bias)
     Y = one_hot(labels, C)
     centred = Y - Y.mean(dim=0)
-    for view, fit in zip(network.view_networks, space.fits, strict=True):
+    views = network.view_networks
+    for view, fit, share in zip(views, space.fits, space.weights, strict=True):
         W = fit.weights(centred)
         z = fit.x @ W
         deviation = z.std(dim=0).clamp_min(1e-6)
@@ -44,29 +46,36 @@ def predict_labels(
             identity = torch.eye(C, device=W.device) * _SHARPNESS**0.5
             view.U.copy_(identity)
             view.V.copy_(identity)
+        _scale(view, share * len(views))
 
 
 @torch.no_grad()
 def sharpen(network: Network, factor: float) -> None:
     """Multiply all representations by a factor, and leave the graphs as they are."""
     for view in network.view_networks:
-        view.encoder.g.mul_(factor)
-        view.encoder.b.mul_(factor)
-        view.bias.mul_(factor)
-        if view.graph != "identity":
-            view.U.div_(factor)
-            view.V.div_(factor)
+        _scale(view, factor)
+
+
+def _scale(view: ViewNetwork, factor: float) -> None:
+    view.encoder.g.mul_(factor)
+    view.encoder.b.mul_(factor)
+    view.bias.mul_(factor)
+    if view.graph != "identity":
+        view.U.div_(factor)
+        view.V.div_(factor)
 
 
 def sharpening(p: Tensor, mean_confidence: float) -> float:
     """The factor on representations p, (L, n, C), that brings about a confidence.
 
-    The nearest that can be had, where it cannot be had.
+    For views that vote by their product. The nearest that can be had, where the
+    confidence cannot be had.
     """
     low, high = 0.0, _MAX_SHARPENING
+    mean = p.mean(dim=0)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        q = torch.softmax(middle * p, dim=-1).mean(dim=0)
+        q = torch.softmax(middle * mean, dim=-1)
         if float(q.amax(dim=1).mean()) < mean_confidence:
             low = middle
         else:

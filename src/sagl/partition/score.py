@@ -1,6 +1,6 @@
 """How good a partition is, without knowing the truth.
 
-    score = I(label; label predicted from a view without the sample)   mean over views
+    score = I(label; label predicted from a view without the sample)   mean of views
           + I(label; label of a neighbour)                            over all edges
 
 in nats. Arbitrary labels cannot be predicted, so both are zero; one big cluster tells
@@ -42,8 +42,9 @@ def score(
 ) -> Score:
     """Score of labels 0 … C − 1, (n,), by the fits of the space or other judges."""
     tables = _judged(judges or space.fits, labels, n_clusters)
-    linear = sum(map(mutual_information, tables)) / len(tables)
-    agreed = sum(float(table.trace()) for table in tables) / len(tables)
+    weighed = list(zip(space.weights, tables, strict=True))
+    linear = sum(weight * mutual_information(table) for weight, table in weighed)
+    agreed = sum(weight * float(table.trace()) for weight, table in weighed)
     graph = graph_information(space, labels, n_clusters)
     return Score(linear, graph, agreed / len(labels))
 
@@ -57,7 +58,7 @@ def graph_information(space: Space, labels: Tensor, n_clusters: int) -> float:
 
 def confusion(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
     """How many samples of cluster j (column) are predicted as i, mean over views."""
-    return torch.stack(_judged(space.fits, labels, n_clusters)).float().mean(dim=0)
+    return space.mean(_judged(space.fits, labels, n_clusters))
 
 
 def _judged(judges: Sequence[Ridge], labels: Tensor, n_clusters: int) -> list[Tensor]:

@@ -16,6 +16,9 @@ from sagl.nn.neighbours import nearest_neighbours, unit_rows
 from sagl.nn.sparse import CSR, row_sums
 
 NEIGHBOURS = 10
+# Where the number of clusters is known, a share of the samples of one are neighbours:
+# the more there are, the further one can look without meeting others.
+_NEIGHBOUR_SHARE, _FEWEST, _MOST = 1 / 3, 5, 50
 # Ridge penalty, in units of the mean squared length of a row times one sample.
 PENALTY = 10.0
 
@@ -54,12 +57,29 @@ class Space:
     ----------
     features : sequence of Tensor (n, d)
         Standardised views. Only the directions of rows are used.
+    neighbours : int
+        How many each sample has in the graph.
     """
 
-    def __init__(self, features: Sequence[Tensor]) -> None:
-        self.views = [unit_rows(h.float()) for h in features]
-        self.fits = [Ridge(x) for x in self.views]
-        self.affinity = affinity(self.views)
+    def __init__(
+        self, features: Sequence[Tensor], neighbours: int = NEIGHBOURS
+    ) -> None:
+        views = [unit_rows(h.float()) for h in features]
+        weights = [1 / len(views)] * len(views)
+        self._set(views, [Ridge(x) for x in views], weights, neighbours)
+
+    def _set(
+        self,
+        views: list[Tensor],
+        fits: list[Ridge],
+        weights: list[float],
+        neighbours: int,
+    ) -> None:
+        self.views = views
+        self.fits = fits
+        self.weights = weights  # how much each view counts; their sum is one
+        self.neighbours = neighbours
+        self.affinity = affinity(self.side_by_side(views), neighbours)
         self.graph = row_stochastic(self.affinity)
 
     def __len__(self) -> int:
@@ -67,35 +87,60 @@ class Space:
 
     def only(self, view: int) -> Space:
         """The same samples as one view shows them."""
-        space = Space.__new__(Space)
-        space.views = [self.views[view]]
-        space.fits = [self.fits[view]]
-        space.affinity = affinity(space.views)
-        space.graph = row_stochastic(space.affinity)
+        return self._like([view], [1.0])
+
+    def weighted(self, weights: Sequence[float]) -> Space:
+        """The same samples, with views that count differently."""
+        total = sum(weights)
+        shares = [weight / total for weight in weights]
+        return self._like(range(len(self.views)), shares)
+
+    def _like(self, kept: Sequence[int], weights: list[float]) -> Space:
+        space = Space.__new__(Space)  # what the ridge regressions factored stays
+        views, fits = [self.views[i] for i in kept], [self.fits[i] for i in kept]
+        space._set(views, fits, weights, self.neighbours)
         return space
 
+    def side_by_side(self, parts: Sequence[Tensor]) -> Tensor:
+        """What each view says, (n, d) each, as one row per sample.
 
-def affinity(views: Sequence[Tensor], neighbours: int = NEIGHBOURS) -> CSR:
-    """Who is near whom, summed over the views: symmetric (n, n).
+        The product of two rows is the weighted mean of the views' products: what one
+        view takes for near by chance, the others correct.
+        """
+        scaled = [w**0.5 * x for w, x in zip(self.weights, parts, strict=True)]
+        return torch.cat(scaled, dim=1)
+
+    def mean(self, parts: Sequence[Tensor]) -> Tensor:
+        """The weighted mean of what the views say."""
+        weighted = [w * x for w, x in zip(self.weights, parts, strict=True)]
+        return torch.stack(weighted).sum(dim=0)
+
+
+def neighbours_among(n_samples: int, n_clusters: int) -> int:
+    """How many neighbours samples have when there are so many clusters.
+
+    >>> neighbours_among(3000, 100), neighbours_among(60000, 10)
+    (10, 50)
+    """
+    share = round(_NEIGHBOUR_SHARE * n_samples / n_clusters)
+    return max(_FEWEST, min(_MOST, share))
+
+
+def affinity(x: Tensor, neighbours: int = NEIGHBOURS) -> CSR:
+    """Who is near whom among rows of x, (n, d), by direction: symmetric (n, n).
 
     exp(−d² / (σ_i σ_j)) for each of a sample's nearest neighbours, where σ is the
     distance to the last of them: dense and thin regions count alike.
     """
-    n = len(views[0])
+    n = len(x)
     count = min(neighbours, n - 1)
-    near = torch.arange(n, device=views[0].device)[:, None].expand(n, count).flatten()
-    rows: list[Tensor] = []
-    cols: list[Tensor] = []
-    weights: list[Tensor] = []
-    for x in views:
-        found, cosines = nearest_neighbours(x, count)
-        squared = (2 - 2 * cosines).clamp_min(1e-6)
-        width = squared[:, -1].sqrt()
-        weight = (-squared / (width[:, None] * width[found])).exp().flatten() / 2
-        rows += [near, found.flatten()]
-        cols += [found.flatten(), near]
-        weights += [weight, weight]
-    return from_edges(torch.cat(rows), torch.cat(cols), torch.cat(weights), n)
+    near = torch.arange(n, device=x.device)[:, None].expand(n, count).flatten()
+    found, cosines = nearest_neighbours(unit_rows(x), count)
+    squared = (2 - 2 * cosines).clamp_min(1e-6)
+    width = squared[:, -1].sqrt()
+    weight = (-squared / (width[:, None] * width[found])).exp().flatten() / 2
+    rows, cols = torch.cat([near, found.flatten()]), torch.cat([found.flatten(), near])
+    return from_edges(rows, cols, torch.cat([weight, weight]), n)
 
 
 def from_edges(rows: Tensor, cols: Tensor, weights: Tensor, n: int) -> CSR:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, load_npz
 
@@ -155,9 +156,8 @@ def _represent(
     parts, choices, changed = [], [], 0
     for rows, p in _represented_blocks(model, inputs):
         views = np.stack(np.split(p, len(model.view_names_), axis=1))  # (L, rows, C)
-        q = np.exp(views - views.max(axis=2, keepdims=True))
-        q /= q.sum(axis=2, keepdims=True)
-        voted = q.mean(axis=0).argmax(axis=1)
+        q = model.network_.vote(torch.log_softmax(torch.from_numpy(views), dim=-1))
+        voted = q.argmax(dim=1).numpy()
         changed += int((voted != model.labels_[rows]).sum())
         choices.append(views.argmax(axis=2))
         parts.append(p.astype(np.float32))

@@ -1,0 +1,47 @@
+"""A view counts by what its neighbours know of the clusters of the others."""
+
+import numpy as np
+import pytest
+import torch
+
+from sagl.partition.space import Space
+from sagl.partition.weights import weigh
+from tests.conftest import clustered_views
+
+C = 4
+
+
+def blurred(amounts, n=300, seed=0):
+    """One view per amount of noise added to the same clusters."""
+    views, _ = clustered_views(n, spread=1.0)
+    rng = np.random.default_rng(seed)
+    first = views.take(np.arange(n))[0]
+    found = []
+    for amount in amounts:
+        h = first @ rng.normal(size=(first.shape[1], 10))
+        h = h / h.std() + amount * rng.normal(size=h.shape)
+        found.append(torch.from_numpy(h - h.mean(axis=0)))
+    return Space(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_worse_a_view_the_less_it_counts(seed):
+    weights = weigh(blurred([0.3, 1.0, 2.0]), C, seed).weights
+    assert sum(weights) == pytest.approx(1)
+    assert weights[0] > weights[1] > weights[2] > 0
+
+
+def test_good_views_count_alike():
+    weights = weigh(blurred([0.1, 0.1, 0.1]), C, 0).weights
+    assert weights == pytest.approx([1 / 3] * 3, rel=0.1)
+
+
+def test_the_order_of_views_does_not_matter():
+    space = blurred([0.3, 2.0])
+    swapped = Space(space.views[::-1])
+    one, other = weigh(space, C, 0).weights, weigh(swapped, C, 0).weights
+    assert one == pytest.approx(other[::-1], rel=1e-4)
+
+
+def test_one_view_has_all_the_weight():
+    assert weigh(blurred([0.5]), C, 0).weights == [1.0]
