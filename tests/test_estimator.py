@@ -278,6 +278,15 @@ def test_doubtful_samples_may_be_left_out():
     )
 
 
+def test_a_view_of_noise_counts_less(views, labels):
+    noise = np.random.default_rng(0).normal(size=(len(views), 8)).astype(np.float32)
+    given = {**dict(views.items()), "noise": noise}
+    model = SAGL(4, steps=20, random_state=0).fit(given)
+    assert sum(model.view_weights_) == pytest.approx(1)
+    assert model.view_weights_[2] < 0.5 * min(model.view_weights_[:2])
+    assert clustering_accuracy(labels, model.labels_) > 0.95
+
+
 def test_doubt_takes_more_than_one_partition(views):
     with pytest.raises(ValueError, match="fit with refine=True, or with n_restarts"):
         SAGL(4, steps=5, refine=False, random_state=0).fit(views).threshold(0.9)
@@ -289,7 +298,7 @@ def test_a_second_fit_keeps_nothing_of_the_first(views):
     model = SAGL("auto", steps=5, random_state=0).fit(views)
     assert model.cluster_count_.best == 4
     model.set_params(n_clusters=3, refine=False).fit(views)
-    for name in ("cluster_count_", "score_", "doubt_"):
+    for name in ("cluster_count_", "score_", "doubt_", "view_weights_"):
         assert not hasattr(model, name)
     with pytest.raises(ValueError, match="nothing is known about the stability"):
         model.predict(views, agreement=0.9)

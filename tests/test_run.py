@@ -445,6 +445,7 @@ def test_an_estimated_number_and_the_score_come_back(views, tmp_path):
     assert again.n_clusters_ == 4
     assert again.cluster_count_ == model.cluster_count_
     assert again.score_ == model.score_
+    assert again.view_weights_ == model.view_weights_
 
 
 def test_a_killed_run_does_not_count_again(tmp_path):

@@ -57,7 +57,7 @@ _SEARCH_ROWS = 5_000
 _SEARCH_PER_CLUSTER = 20
 _GRAPH_ROWS = 4096  # of a graph that are computed at a time
 # What only some fits find out: attributes, with an underscore, and parts of a run.
-_NOT_ALWAYS = ("score", "cluster_count", "doubt")
+_NOT_ALWAYS = ("score", "cluster_count", "doubt", "view_weights")
 # What belongs to one fit on one machine and not to the model.
 _NOT_SAVED = ("callbacks", "checkpoint_dir", "device", "verbose")
 
@@ -71,12 +71,13 @@ class UncertainCountWarning(UserWarning):
 
 
 class _Choice(NamedTuple):
-    """Which network, its score, and how stable some samples' clusters are."""
+    """Which network and its score, and what was learned about views and samples."""
 
     best: int
     score: Score
+    view_weights: list[float]
     rows: NDArray[np.int64]
-    stability: NDArray[np.float64]
+    stability: NDArray[np.float64]  # of the clusters of these rows
 
 
 class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -171,6 +172,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         with ``refine`` or several restarts.
     doubt_ : DoubtCurve
         How stable clusters are from which confidence on; measured like ``score_``.
+    view_weights_ : tuple of float
+        How much each view counted in ``score_`` and in the search, one in all: by what
+        its neighbours know of the clusters of the other views.
     n_clusters_ : int
         The number of clusters, given or estimated.
     cluster_count_ : ClusterCount
@@ -280,6 +284,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_, self.confidence_ = self._best(views)
         if choice is not None:
             self.score_ = choice.score
+            self.view_weights_ = tuple(choice.view_weights)
             confidence = self.confidence_[choice.rows]
             self.doubt_ = doubt_curve(confidence, choice.stability)
         _warn_if_collapsed(self.labels_, settings)
@@ -362,7 +367,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         best, scores = best_of(space, tensors, C)
         if not settings.refine:
             others = known[:best] + known[best + 1 :]
-            return _Choice(best, scores[best], rows, stability(known[best], others, C))
+            stable = stability(known[best], others, C)
+            return _Choice(best, scores[best], space.weights, rows, stable)
         total = candidates_of(len(known))
         with tqdm(
             total=total, desc="refine", leave=False, disable=not self.verbose
@@ -376,7 +382,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         answers = self.adopt(networks[best], settings, views)._answers(views[rows])
         p = torch.cat([torch.stack(answer.p) for answer in answers], dim=1)
         sharpen(networks[best], sharpening(p, float(stable.mean())))
-        return _Choice(best, found[0].score, rows, stable)
+        return _Choice(best, found[0].score, space.weights, rows, stable)
 
     def adopt(self, network: Network, settings: Settings, views: Views) -> Self:
         """Predict with this network from now on; anchors are drawn from the views.

@@ -65,6 +65,7 @@ class SavedRun:
     score: Score | None = None  # if it was measured
     cluster_count: ClusterCount | None = None  # if the number was estimated
     doubt: DoubtCurve | None = None  # measured with the score
+    view_weights: tuple[float, ...] | None = None  # likewise
 
 
 def refuse_existing_run(directory: Path) -> None:
@@ -122,6 +123,7 @@ def write_run(directory: Path, run: SavedRun) -> None:
             "score": _optional(run.score, Score._asdict),
             "cluster_count": _optional(run.cluster_count, ClusterCount.as_dict),
             "doubt": _optional(run.doubt, DoubtCurve.as_dict),
+            "view_weights": _optional(run.view_weights, list),
             "sha256": {name: sha256(directory / name) for name in _PARTS},
         }
         write_json(directory / CONFIG, config)
@@ -201,6 +203,7 @@ def read_run(directory: Path) -> SavedRun:
                 config.get("cluster_count"), ClusterCount.from_dict
             ),
             doubt=_optional(config.get("doubt"), DoubtCurve.from_dict),
+            view_weights=_optional(config.get("view_weights"), tuple),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(directory, error) from None

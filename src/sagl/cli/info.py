@@ -37,6 +37,7 @@ def describe(run: Path) -> dict[str, Any]:
         "n_clusters": saved.settings.n_clusters,
         "cluster_count": config.get("cluster_count"),
         "score": config.get("score"),
+        "view_weights": config.get("view_weights"),
         "n_clusters_found": int((sizes > 0).sum()),
         "cluster_sizes": sizes.tolist(),
         "mean_confidence": float(saved.confidence.mean()),
@@ -71,6 +72,11 @@ def show(run: Path) -> None:
         "settings": ", ".join(f"{k}={v}" for k, v in facts["settings"].items()),
         "files": ", ".join(sorted(p.name for p in run.iterdir())),
     }
+    if facts["view_weights"] is not None:
+        rows["weights"] = ", ".join(
+            f"{v['name']} {weight:.0%}"
+            for v, weight in zip(facts["views"], facts["view_weights"], strict=True)
+        )
     if facts["cluster_count"] is not None:
         from sagl.partition.count import ClusterCount
 
