@@ -35,7 +35,7 @@ from sagl.settings import Settings
 from sagl.storage import read_tensors, sha256, write_json, write_tensors, write_text
 from sagl.training.checkpoint import FILE_NAME as CHECKPOINT
 
-FORMAT = 2
+FORMAT = 3
 CONFIG = "config.json"
 MODEL = "model.safetensors"
 ANCHORS = "anchors.safetensors"
