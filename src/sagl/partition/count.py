@@ -35,6 +35,9 @@ _HOT = 0.7  # where annealing from random starts begins
 # A strong ridge penalty can use but few directions. To the weak one of the search ever
 # more clusters look predictable.
 _PENALTY = 100.0
+# Many neighbours, unless there are few samples: what the nearest few have in common
+# divides any cluster further.
+_NEIGHBOURS, _NEIGHBOUR_SHARE = 40, 1 / 25
 _EVERY_UP_TO = 12  # candidates are all numbers up to this one, then
 _GROWTH = 1.14  # each so many times the one before, up to
 _MOST = 256  # at most
@@ -120,7 +123,8 @@ def count_clusters(
     rng = np.random.default_rng(seed)
     size = max(2, round(_RESAMPLE * n))
     resamples = [rng.permutation(n)[:size] for _ in range(_PARTITIONS)]
-    spaces = [Space([x[rows] for x in views]) for rows in map(np.sort, resamples)]
+    near = min(_NEIGHBOURS, max(2, round(_NEIGHBOUR_SHARE * size)))
+    spaces = [Space([x[rows] for x in views], near) for rows in map(np.sort, resamples)]
     judges = [[Ridge(x, _PENALTY) for x in space.views] for space in spaces]
     curve = []
     for n_clusters in candidates:
