@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from sagl import SAGL, CollapseWarning, UncertainCountWarning, Views
 from sagl.evaluation import clustering_accuracy
+from sagl.selection import label_free_score
 from tests.conftest import clustered_views
 
 ONE_CLUSTER = (
@@ -292,6 +293,8 @@ def test_doubt_takes_more_than_one_partition(views):
         SAGL(4, steps=5, refine=False, random_state=0).fit(views).threshold(0.9)
     twice = SAGL(4, steps=5, refine=False, n_restarts=2, random_state=0).fit(views)
     assert 0 <= twice.threshold(0.0) <= twice.confidence_.min() + 1e-12
+    assert twice.score_ == pytest.approx(label_free_score(views, twice.labels_))
+    assert not hasattr(twice, "view_weights_")
 
 
 def test_a_second_fit_keeps_nothing_of_the_first(views):

@@ -75,7 +75,7 @@ class _Choice(NamedTuple):
 
     best: int
     score: Score
-    view_weights: list[float]
+    view_weights: list[float] | None  # of a search
     rows: NDArray[np.int64]
     stability: NDArray[np.float64]  # of the clusters of these rows
 
@@ -173,8 +173,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     doubt_ : DoubtCurve
         How stable clusters are from which confidence on; measured like ``score_``.
     view_weights_ : tuple of float
-        How much each view counted in ``score_`` and in the search, one in all: by what
-        its neighbours know of the clusters of the other views.
+        With ``refine``: how much each view counts, one in all, by what its neighbours
+        know of the clusters of the other views.
     n_clusters_ : int
         The number of clusters, given or estimated.
     cluster_count_ : ClusterCount
@@ -284,7 +284,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_, self.confidence_ = self._best(views)
         if choice is not None:
             self.score_ = choice.score
-            self.view_weights_ = tuple(choice.view_weights)
+            if choice.view_weights is not None:
+                self.view_weights_ = tuple(choice.view_weights)
             confidence = self.confidence_[choice.rows]
             self.doubt_ = doubt_curve(confidence, choice.stability)
         _warn_if_collapsed(self.labels_, settings)
@@ -361,18 +362,19 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rows = np.sort(order[:wanted])
         features = Feed(views, networks[0], device, resident_bytes=0)(rows)
         C = settings.n_clusters
-        space = weigh(Space(features, neighbours_among(len(rows), C)), C, settings.seed)
+        space = Space(features, neighbours_among(len(rows), C))
         known = [self.adopt(n, settings, views)._best(views[rows])[0] for n in networks]
         tensors = [torch.from_numpy(labels).to(device) for labels in known]
         best, scores = best_of(space, tensors, C)
         if not settings.refine:
             others = known[:best] + known[best + 1 :]
             stable = stability(known[best], others, C)
-            return _Choice(best, scores[best], space.weights, rows, stable)
+            return _Choice(best, scores[best], None, rows, stable)
         total = candidates_of(len(known))
         with tqdm(
             total=total, desc="refine", leave=False, disable=not self.verbose
         ) as bar:
+            space = weigh(space, C, settings.seed)
             found = search(
                 space, C, settings.seed, tensors, on_candidate=lambda _: bar.update()
             )

@@ -65,7 +65,7 @@ class SavedRun:
     score: Score | None = None  # if it was measured
     cluster_count: ClusterCount | None = None  # if the number was estimated
     doubt: DoubtCurve | None = None  # measured with the score
-    view_weights: tuple[float, ...] | None = None  # likewise
+    view_weights: tuple[float, ...] | None = None  # of a refined model
 
 
 def refuse_existing_run(directory: Path) -> None:
