@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -15,20 +15,16 @@ from scipy.sparse import csr_matrix, identity, issparse, vstack
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from tqdm import tqdm
 
 from sagl.checks import number
+from sagl.choice import choose
 from sagl.device import pick_device
-from sagl.nn.inference import Answer, Predictor, anchor_features, whole_set
+from sagl.nn.inference import Predictor, whole_set
 from sagl.nn.network import Linear, Network, ViewNetwork
 from sagl.nn.objective import Objective
 from sagl.partition.count import ClusterCount
-from sagl.partition.doubt import doubt_curve, stability
-from sagl.partition.readout import predict_labels, sharpen, sharpening
-from sagl.partition.score import Score, best_of
-from sagl.partition.search import candidates_of, reproduced, search
-from sagl.partition.space import Space, neighbours_among
-from sagl.partition.weights import weigh
+from sagl.partition.doubt import doubt_curve
+from sagl.prediction import anchors_from, answers, most_likely
 from sagl.recipes import RecipeName
 from sagl.run import (
     SavedRun,
@@ -52,9 +48,6 @@ from sagl.views import Views, is_list_of_views
 DOUBTFUL = -1
 # Restarts after the first keep their checkpoints in directories of such names.
 RESTARTS = "restart-"
-# A search looks at so many samples, drawn at random, or so many per cluster.
-_SEARCH_ROWS = 5_000
-_SEARCH_PER_CLUSTER = 20
 _GRAPH_ROWS = 4096  # of a graph that are computed at a time
 # What only some fits find out: attributes, with an underscore, and parts of a run.
 _NOT_ALWAYS = ("score", "cluster_count", "doubt", "view_weights")
@@ -68,16 +61,6 @@ class CollapseWarning(UserWarning):
 
 class UncertainCountWarning(UserWarning):
     """The data do not tell how many clusters there are."""
-
-
-class _Choice(NamedTuple):
-    """Which network and its score, and what was learned about views and samples."""
-
-    best: int
-    score: Score
-    view_weights: list[float] | None  # of a search
-    rows: NDArray[np.int64]
-    stability: NDArray[np.float64]  # of the clusters of these rows
 
 
 class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -276,12 +259,12 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         choice = None
         if settings.refine or len(trainers) > 1:
             networks = [trainer.network for trainer in trainers]
-            choice = self._choose(networks, settings, views, device)
+            choice = choose(networks, settings, views, device, progress=self.verbose)
         best = trainers[0 if choice is None else choice.best]
         self.adopt(best.network, settings, views)
         self.n_steps_ = best.step
         self.history_ = best.history
-        self.labels_, self.confidence_ = self._best(views)
+        self.labels_, self.confidence_ = most_likely(self._predictor, views)
         if choice is not None:
             self.score_ = choice.score
             if choice.view_weights is not None:
@@ -348,53 +331,13 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         trainer.run()
         return trainer
 
-    @torch.no_grad()
-    def _choose(
-        self,
-        networks: Sequence[Network],
-        settings: Settings,
-        views: Views,
-        device: torch.device,
-    ) -> _Choice:
-        """The best network by a score that needs no labels, refined if asked for."""
-        order = np.random.default_rng(settings.seed).permutation(len(views))
-        wanted = max(_SEARCH_ROWS, _SEARCH_PER_CLUSTER * settings.n_clusters)
-        rows = np.sort(order[:wanted])
-        features = Feed(views, networks[0], device, resident_bytes=0)(rows)
-        C = settings.n_clusters
-        space = Space(features, neighbours_among(len(rows), C))
-        known = [self.adopt(n, settings, views)._best(views[rows])[0] for n in networks]
-        tensors = [torch.from_numpy(labels).to(device) for labels in known]
-        best, scores = best_of(space, tensors, C)
-        if not settings.refine:
-            others = known[:best] + known[best + 1 :]
-            stable = stability(known[best], others, C)
-            return _Choice(best, scores[best], None, rows, stable)
-        total = candidates_of(len(known))
-        with tqdm(
-            total=total, desc="refine", leave=False, disable=not self.verbose
-        ) as bar:
-            space = weigh(space, C, settings.seed)
-            found = search(
-                space, C, settings.seed, tensors, on_candidate=lambda _: bar.update()
-            )
-        stable = reproduced(found, C)
-        length = float(torch.cat([h.norm(dim=1) for h in features]).mean())
-        predict_labels(networks[best], space, found[0].labels, length)
-        answers = self.adopt(networks[best], settings, views)._answers(views[rows])
-        p = torch.cat([torch.stack(answer.p) for answer in answers], dim=1)
-        sharpen(networks[best], sharpening(p, float(stable.mean())))
-        return _Choice(best, found[0].score, space.weights, rows, stable)
-
     def adopt(self, network: Network, settings: Settings, views: Views) -> Self:
         """Predict with this network from now on; anchors are drawn from the views.
 
         ``fit`` ends with it. A callback may use it to see what the network would
         predict in the middle of training.
         """
-        rows = np.random.default_rng(settings.seed).permutation(len(views))
-        features = views.take(np.sort(rows[: settings.n_anchors]))
-        anchors = anchor_features(network, [torch.from_numpy(h) for h in features])
+        anchors = anchors_from(views, network, settings.n_anchors, settings.seed)
         self._set_model(settings, views.names, views.widths, network, anchors)
         return self
 
@@ -419,7 +362,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Cluster of each sample and its probability."""
-        return self._best(self.check_views(X))
+        views = self.check_views(X)
+        return most_likely(self._predictor, views)
 
     def threshold(self, agreement: float) -> float:
         """The confidence below which a sample is doubtful; see ``predict``."""
@@ -433,16 +377,16 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self.doubt_.threshold(wanted)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each cluster, (n_samples, n_clusters): the mean over views."""
+        """Probability of each cluster, (n_samples, n_clusters), by all views together."""
         views = self.check_views(X)
-        return np.concatenate([a.q.cpu().numpy() for a in self._answers(views)])
+        told = answers(self._predictor, views)
+        return np.concatenate([answer.q.cpu().numpy() for answer in told])
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Representations p of all views side by side, (n_samples, L · n_clusters)."""
         views = self.check_views(X)
-        return np.concatenate(
-            [torch.cat(a.p, dim=1).cpu().numpy() for a in self._answers(views)]
-        )
+        told = answers(self._predictor, views)
+        return np.concatenate([torch.cat(a.p, dim=1).cpu().numpy() for a in told])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns of ``transform``."""
@@ -624,22 +568,6 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.network_ = network
         self.anchors_ = anchors
         self._predictor = Predictor(network, anchors)
-
-    def _best(self, views: Views) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Cluster and confidence; never all probabilities at once."""
-        labels, confidence = [], []
-        for answer in self._answers(views):
-            q = answer.q.cpu().numpy()
-            labels.append(q.argmax(axis=1))
-            confidence.append(q.max(axis=1))
-        return np.concatenate(labels), np.concatenate(confidence)
-
-    def _answers(self, views: Views) -> Iterator[Answer]:
-        device = self._predictor.device
-        for block in views.blocks(self._predictor.block_rows):
-            yield self._predictor.answer(
-                [torch.from_numpy(h).to(device) for h in block]
-            )
 
 
 def _in_blocks(view: ViewNetwork, linear: Linear) -> csr_matrix:

@@ -15,6 +15,7 @@ clusters that are easiest to predict condense first.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -45,7 +46,6 @@ def anneal(
     ``first_graph`` is the share of the steps after which the graph of z joins;
     ``graph`` is used throughout instead, if given.
     """
-    n_clusters = Y.shape[1]
     first = round(first_graph * steps) if graph is None else steps
     graph = space.graph if graph is None else graph
     every = max(1, -(-(steps - first) // _NEW_GRAPHS))
@@ -54,19 +54,53 @@ def anneal(
         z = [fit.left_out(centred) for fit in space.fits]
         if step >= first and (step - first) % every == 0:
             graph = _with_graph_of(z, space)
-        p = space.mean(z) + GRAPH_WEIGHT * multiply(graph, centred)
-        temperature = hot * (cold / hot) ** (step / steps)
-        p = p / (p.std(dim=0) * temperature).clamp_min(1e-6)
-        Y = _balanced(torch.softmax(p, dim=1), n_clusters)
+        p = _representations(space, z, graph, centred)
+        Y = _condensed(p, hot * (cold / hot) ** (step / steps))
     return Y.argmax(dim=1)
 
 
-def learned_graph(space: Space, labels: Tensor, n_clusters: int) -> CSR:
-    """The graph that annealing would use near labels (n,)."""
-    Y = one_hot(labels, n_clusters)
-    return _with_graph_of(
-        [fit.left_out(Y - Y.mean(dim=0)) for fit in space.fits], space
-    )
+class Start(NamedTuple):
+    """A partition to anneal, and which of its clusters are new, (k,)."""
+
+    labels: Tensor
+    new: Tensor
+
+
+@torch.no_grad()
+def anneal_new(
+    space: Space, starts: Sequence[Start], near: Tensor, graph: CSR, *, steps: int
+) -> list[Tensor]:
+    """Labels (n,) that each start condenses to, the other clusters predicted as before.
+
+    ``near`` and ``graph`` are the :func:`outlook` from the partition that the starts
+    were made of. Only what predicts the new clusters is fitted anew in each step, for
+    all starts in one product: that is what makes it much cheaper than ``anneal``.
+    """
+    new = [start.new for start in starts]
+    sizes = [len(k) for k in new]
+    n_clusters = near.shape[1]
+    Y = [softened(start.labels, n_clusters) for start in starts]
+    for step in range(steps):
+        moving = torch.cat([y[:, k] for y, k in zip(Y, new, strict=True)], dim=1)
+        centred = moving - moving.mean(dim=0)
+        z = [fit.left_out(centred) for fit in space.fits]
+        p = torch.split(_representations(space, z, graph, centred), sizes, dim=1)
+        temperature = COOL * (COLD / COOL) ** (step / steps)
+        Y = [
+            _condensed(near.index_copy(1, k, part), temperature)
+            for k, part in zip(new, p, strict=True)
+        ]
+    return [y.argmax(dim=1) for y in Y]
+
+
+@torch.no_grad()
+def outlook(space: Space, labels: Tensor, n_clusters: int) -> tuple[Tensor, CSR]:
+    """p, (n, C), and the graph that annealing would have near labels (n,)."""
+    Y = softened(labels, n_clusters)
+    centred = Y - Y.mean(dim=0)
+    z = [fit.left_out(centred) for fit in space.fits]
+    graph = _with_graph_of(z, space)
+    return _representations(space, z, graph, centred), graph
 
 
 def softened(labels: Tensor, n_clusters: int) -> Tensor:
@@ -74,11 +108,19 @@ def softened(labels: Tensor, n_clusters: int) -> Tensor:
     return (1 - _SOFTNESS) * one_hot(labels, n_clusters) + _SOFTNESS / n_clusters
 
 
-def _balanced(Y: Tensor, n_clusters: int) -> Tensor:
-    """Shares of clusters brought close to equal, rows to one (Sinkhorn's steps)."""
+def _representations(
+    space: Space, z: Sequence[Tensor], graph: CSR, centred: Tensor
+) -> Tensor:
+    p = space.mean(z) + GRAPH_WEIGHT * multiply(graph, centred)
+    return p / p.std(dim=0).clamp_min(1e-6)
+
+
+def _condensed(p: Tensor, temperature: float) -> Tensor:
+    """softmax, then shares of clusters brought close to equal (Sinkhorn's steps)."""
+    Y = torch.softmax(p / temperature, dim=1)
     for _ in range(_BALANCE_ROUNDS):
-        Y = Y / (Y.mean(dim=0) * n_clusters).clamp_min(1e-12)
-        Y = Y / Y.sum(dim=1, keepdim=True)
+        Y /= (Y.mean(dim=0) * Y.shape[1]).clamp_min_(1e-12)
+        Y /= Y.sum(dim=1, keepdim=True)
     return Y
 
 

@@ -13,14 +13,15 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from sagl.partition.anneal import COOL, anneal, learned_graph, softened
+from sagl.partition.anneal import Start, anneal_new, outlook
 from sagl.partition.centres import kmeans_labels
 from sagl.partition.score import confusion, graph_information, score
 from sagl.partition.space import Space
 
-PROPOSALS = 60
+PROPOSALS = 200
 _STEPS = 10  # of annealing, per proposal
-_AT_A_TIME = 6  # pairs to merge, and clusters to split, that are considered
+_AT_ONCE, _ENTRIES = 10, 1 << 25  # proposals annealed side by side; their soft labels
+_CONSIDERED = 10  # pairs to merge, and clusters to split
 _DIVISIBLE = 4  # samples that a cluster must have to be split
 
 
@@ -28,33 +29,38 @@ def jump(
     space: Space, labels: Tensor, n_clusters: int, *, proposals: int = PROPOSALS
 ) -> Tensor:
     """Labels (n,) of at least the same score, from labels 0 … C − 1, (n,)."""
+    at_once = max(1, min(_AT_ONCE, _ENTRIES // (len(labels) * n_clusters)))
     best = score(space, labels, n_clusters).total
-    queue = _proposals(space, labels, n_clusters)
-    graph = learned_graph(space, labels, n_clusters)
-    for _ in range(proposals):
-        if not queue:
-            break
-        soft = softened(queue.pop(0), n_clusters)
-        found = anneal(space, soft, hot=COOL, steps=_STEPS, graph=graph)
-        value = score(space, found, n_clusters).total
-        if value > best:
-            best, labels = value, found
+    left = proposals
+    queue: list[Start] | None = None
+    while left > 0:
+        if queue is None:
             queue = _proposals(space, labels, n_clusters)
-            graph = learned_graph(space, labels, n_clusters)
+            near, graph = outlook(space, labels, n_clusters)
+        starts, queue = queue[: min(at_once, left)], queue[at_once:]
+        if not starts:
+            break
+        left -= len(starts)
+        for found in anneal_new(space, starts, near, graph, steps=_STEPS):
+            value = score(space, found, n_clusters).total
+            if value > best:
+                best, labels, queue = value, found, None
     return labels
 
 
-def _proposals(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
+def _proposals(space: Space, labels: Tensor, n_clusters: int) -> list[Start]:
     """Partitions with one merge and one split, the most promising first."""
     pairs = _alike(space, labels, n_clusters)
     halves = _halves(space, labels, n_clusters)
     found = []
     ranked = product(enumerate(pairs), enumerate(halves))
     for (_, (kept, gone)), (_, half) in sorted(ranked, key=lambda m: m[0][0] + m[1][0]):
-        if int(labels[half[0]]) not in (kept, gone):
+        split = int(labels[half[0]])
+        if split not in (kept, gone):
             jumped = torch.where(labels == gone, kept, labels)
             jumped[half] = gone
-            found.append(jumped)
+            new = torch.tensor([kept, gone, split], device=labels.device)
+            found.append(Start(jumped, new))
     return found
 
 
@@ -64,7 +70,7 @@ def _alike(space: Space, labels: Tensor, n_clusters: int) -> list[tuple[int, int
     size = mistaken.sum(dim=0)
     share = (mistaken + mistaken.T) / (size[:, None] + size).clamp_min(1)
     first, second = torch.triu_indices(n_clusters, n_clusters, offset=1)
-    found = share[first, second].topk(min(_AT_A_TIME, len(first))).indices
+    found = share[first, second].topk(min(_CONSIDERED, len(first))).indices
     return [(int(first[place]), int(second[place])) for place in found]
 
 
@@ -84,4 +90,4 @@ def _halves(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
         split[half] = n_clusters
         found.append((graph_information(space, split, n_clusters + 1), half))
     found.sort(key=lambda entry: -entry[0])
-    return [half for _, half in found[:_AT_A_TIME]]
+    return [half for _, half in found[:_CONSIDERED]]

@@ -1,0 +1,86 @@
+"""Which of several trained networks, and what a search makes of it: without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from sagl.nn.inference import Predictor
+from sagl.nn.network import Network
+from sagl.partition.doubt import stability
+from sagl.partition.readout import predict_labels, sharpen, sharpening
+from sagl.partition.score import Score, best_of
+from sagl.partition.search import candidates_of, reproduced, search
+from sagl.partition.space import Space, neighbours_among
+from sagl.partition.weights import weigh
+from sagl.prediction import anchors_from, answers, most_likely
+from sagl.settings import Settings
+from sagl.training.feed import Feed
+from sagl.views import Views
+
+# A search looks at so many samples, drawn at random, or so many per cluster.
+_SEARCH_ROWS = 5_000
+_SEARCH_PER_CLUSTER = 20
+
+
+class Choice(NamedTuple):
+    """Which network and its score, and what was learned about views and samples."""
+
+    best: int
+    score: Score
+    view_weights: list[float] | None  # of a search
+    rows: NDArray[np.int64]
+    stability: NDArray[np.float64]  # of the clusters of these rows
+
+
+@torch.no_grad()
+def choose(
+    networks: Sequence[Network],
+    settings: Settings,
+    views: Views,
+    device: torch.device,
+    *,
+    progress: bool,
+) -> Choice:
+    """The best network by a score that needs no labels.
+
+    If ``settings.refine``, a search goes on from the clusters of all of them, and the
+    weights of the chosen one are set to predict what it finds.
+    """
+    C = settings.n_clusters
+    order = np.random.default_rng(settings.seed).permutation(len(views))
+    rows = np.sort(order[: max(_SEARCH_ROWS, _SEARCH_PER_CLUSTER * C)])
+    sample = views[rows]
+    features = Feed(views, networks[0], device, resident_bytes=0)(rows)
+    space = Space(features, neighbours_among(len(rows), C))
+    known = [most_likely(_predictor(n, settings, views), sample)[0] for n in networks]
+    tensors = [torch.from_numpy(labels).to(device) for labels in known]
+    best, scores = best_of(space, tensors, C)
+    if not settings.refine:
+        others = known[:best] + known[best + 1 :]
+        stable = stability(known[best], others, C)
+        return Choice(best, scores[best], None, rows, stable)
+    total = candidates_of(len(known))
+    with tqdm(total=total, desc="refine", leave=False, disable=not progress) as bar:
+        space = weigh(space, C, settings.seed)
+        found = search(
+            space, C, settings.seed, tensors, on_candidate=lambda _: bar.update()
+        )
+    stable = reproduced(found, C)
+    network = networks[best]
+    length = float(torch.cat([h.norm(dim=1) for h in features]).mean())
+    predict_labels(network, space, found[0].labels, length)
+    told = answers(_predictor(network, settings, views), sample)
+    p = torch.cat([torch.stack(answer.p) for answer in told], dim=1)
+    sharpen(network, sharpening(p, float(stable.mean())))
+    return Choice(best, found[0].score, space.weights, rows, stable)
+
+
+def _predictor(network: Network, settings: Settings, views: Views) -> Predictor:
+    anchors = anchors_from(views, network, settings.n_anchors, settings.seed)
+    return Predictor(network, anchors)

@@ -1,0 +1,55 @@
+"""The choice among trained networks, and the search that goes on from them."""
+
+import copy
+
+import pytest
+import torch
+
+from sagl import SAGL
+from sagl.choice import choose
+from sagl.evaluation import clustering_accuracy
+from sagl.nn.inference import Predictor
+from sagl.prediction import anchors_from, most_likely
+from sagl.selection import label_free_score
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def trained(views):
+    """Settings, and networks after no training to speak of and after enough."""
+    models = [
+        SAGL(4, steps=steps, learning_rate=0.01, refine=False, random_state=0)
+        for steps in (1, 200, 2)
+    ]
+    networks = [model.fit(views).network_ for model in models]
+    return models[0].settings_, networks
+
+
+def labels_of(network, settings, views):
+    anchors = anchors_from(views, network, settings.n_anchors, settings.seed)
+    return most_likely(Predictor(network, anchors), views)[0]
+
+
+def test_the_trained_network_is_chosen_and_left_as_it_is(views, trained):
+    settings, networks = trained
+    before = copy.deepcopy(networks[1].state_dict())
+    choice = choose(networks, settings, views, CPU, progress=False)
+    assert choice.best == 1
+    assert choice.view_weights is None
+    for name, value in networks[1].state_dict().items():
+        assert torch.equal(value, before[name]), name
+    found = label_free_score(views, labels_of(networks[1], settings, views))
+    assert choice.score.total == pytest.approx(found.total)
+
+
+def test_a_search_makes_the_network_predict_what_it_finds(views, labels, trained):
+    settings = SAGL(4, random_state=0).resolved(len(views))
+    networks = [copy.deepcopy(trained[1][0])]
+    before = clustering_accuracy(labels, labels_of(networks[0], settings, views))
+    choice = choose(networks, settings, views, CPU, progress=False)
+    after = clustering_accuracy(labels, labels_of(networks[0], settings, views))
+    assert before < 0.9 < 0.97 < after
+    assert choice.view_weights is not None
+    assert sum(choice.view_weights) == pytest.approx(1)
+    assert len(choice.rows) == len(choice.stability) == len(views)
