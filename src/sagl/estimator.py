@@ -377,7 +377,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self.doubt_.threshold(wanted)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each cluster, (n_samples, n_clusters), by all views together."""
+        """Probability of each cluster by all views, (n_samples, n_clusters)."""
         views = self.check_views(X)
         told = answers(self._predictor, views)
         return np.concatenate([answer.q.cpu().numpy() for answer in told])

@@ -39,15 +39,13 @@ def anneal(
     hot: float = START,
     cold: float = COLD,
     first_graph: float = 0.4,
-    graph: CSR | None = None,
 ) -> Tensor:
     """Labels (n,) that soft labels Y, (n, C), condense to.
 
-    ``first_graph`` is the share of the steps after which the graph of z joins;
-    ``graph`` is used throughout instead, if given.
+    ``first_graph`` is the share of the steps after which the graph of z joins.
     """
-    first = round(first_graph * steps) if graph is None else steps
-    graph = space.graph if graph is None else graph
+    first = round(first_graph * steps)
+    graph = space.graph
     every = max(1, -(-(steps - first) // _NEW_GRAPHS))
     for step in range(steps):
         centred = Y - Y.mean(dim=0)
