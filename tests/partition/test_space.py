@@ -100,6 +100,16 @@ def test_rows_sum_to_one_and_means_are_means():
     torch.testing.assert_close(dense(mean_of(A, B)), (dense(A) + dense(B)) / 2)
 
 
+def test_a_view_alone_is_made_once_however_views_count(problem):
+    space, _ = problem
+    alone = space.only(1)
+    weighted = space.weighted([0.9, 0.1])
+    assert weighted.only(1) is alone
+    assert weighted.only(0) is space.only(0)
+    assert alone.weights == [1.0]
+    assert alone.views[0] is space.views[1]
+
+
 def test_only_directions_count():
     a, b = normal(30, 4), normal(30, 6, seed=1)
     lengths = normal(30, 1, seed=2).abs() + 0.1

@@ -72,6 +72,7 @@ class Space:
     ) -> None:
         views = [unit_rows(h.float()) for h in features]
         weights = [1 / len(views)] * len(views)
+        self._alone: dict[int, Space] = {}
         self._set(views, [Ridge(x) for x in views], weights, neighbours)
 
     def _set(
@@ -92,17 +93,22 @@ class Space:
         return len(self.views[0])
 
     def only(self, view: int) -> Space:
-        """The same samples as one view shows them."""
-        return self._like([view], [1.0])
+        """The same samples as one view shows them; made once, however views count."""
+        if view not in self._alone:
+            self._alone[view] = self._like([view], [1.0])
+        return self._alone[view]
 
     def weighted(self, weights: Sequence[float]) -> Space:
         """The same samples, with views that count differently."""
         total = sum(weights)
         shares = [weight / total for weight in weights]
-        return self._like(range(len(self.views)), shares)
+        space = self._like(range(len(self.views)), shares)
+        space._alone = self._alone
+        return space
 
     def _like(self, kept: Sequence[int], weights: list[float]) -> Space:
         space = Space.__new__(Space)  # what the ridge regressions factored stays
+        space._alone = {}
         views, fits = [self.views[i] for i in kept], [self.fits[i] for i in kept]
         space._set(views, fits, weights, self.neighbours)
         return space
