@@ -24,7 +24,7 @@ from sagl.training.feed import Feed
 from sagl.views import Views
 
 # A search looks at so many samples, drawn at random, or so many per cluster.
-_SEARCH_ROWS = 10_000
+_SEARCH_ROWS = 5_000
 _SEARCH_PER_CLUSTER = 20
 
 
