@@ -67,6 +67,8 @@ def test_a_clear_peak_is_sure():
         curve(0.9, 0.3, 0.2),  # the first: fewer were not tried
         curve(0.1, 0.2, 0.9),  # the last: more were not tried
         curve(0.5, 0.9, 0.6, 0.6, 0.6, 0.6, 0.6, 0.895),  # 3 or 9
+        curve(0.5, 0.8, 0.9, 0.8, 0.8, 0.8, 0.8),  # 4, but 8 are nearly as good
+        curve(0.8, 0.8, 0.9, 0.5, 0.5, 0.5, 0.5),  # 4, but 2 are nearly as good
         curve(0.1, 0.4, 0.2),  # partitions are found anew each time
     ],
 )

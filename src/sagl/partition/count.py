@@ -44,6 +44,7 @@ _MOST = 256  # at most
 _PER_CLUSTER = 8  # and no fewer samples per cluster than this
 _AGREED = 0.5  # partitions that agree less than this are found anew each time
 _WIDE = 2.0  # an interval whose ends differ by more than this factor says little
+_NEARLY = 0.85  # of the best value: half or twice as many clusters are about as good
 
 
 class CountPoint(NamedTuple):
@@ -66,8 +67,9 @@ class ClusterCount(NamedTuple):
     low, high : int
         The smallest and the largest number that is not clearly worse.
     sure : bool
-        False where the data do not tell: the interval is wide, partitions hardly
-        agree, or the best candidate is the first or the last.
+        False where the data do not tell: the interval is wide, half or twice as many
+        clusters are nearly as good, partitions hardly agree, or the best candidate is
+        the first or the last.
     curve : tuple of CountPoint
         Every candidate.
     """
@@ -210,5 +212,9 @@ def conclude(curve: Sequence[CountPoint]) -> ClusterCount:
     near = [p.n_clusters for p in curve if p.value + p.deviation >= least]
     inside = 0 < best < len(curve) - 1
     reproducible = curve[best].agreement >= _AGREED
-    sure = inside and reproducible and near[-1] <= _WIDE * near[0]
-    return ClusterCount(curve[best].n_clusters, near[0], near[-1], sure, tuple(curve))
+    narrow = near[-1] <= _WIDE * near[0]
+    count, value = curve[best].n_clusters, curve[best].value
+    far = [p.value for p in curve if not count / _WIDE < p.n_clusters < _WIDE * count]
+    peaked = max(far, default=0.0) < _NEARLY * value
+    sure = inside and reproducible and narrow and peaked
+    return ClusterCount(count, near[0], near[-1], sure, tuple(curve))
