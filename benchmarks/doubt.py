@@ -4,7 +4,8 @@
 
 Fits the default recipe and prints, for test samples each predicted alone: the mean
 confidence, the ACC, and for some agreements how many samples are kept and how many of
-those are right, clusters being matched to classes once, on all test samples.
+those are right, clusters being matched to classes once, on all test samples. Seeds that
+keep no sample say nothing of how many are right.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def run(job: Job) -> Job:
     for agreement in AGREEMENTS:
         kept = confidence >= model.threshold(agreement)
         result[f"kept {agreement}"] = float(kept.mean())
-        result[f"right {agreement}"] = float(right[kept].mean()) if kept.any() else 0.0
+        result[f"right {agreement}"] = float(right[kept].mean()) if kept.any() else None
     return result
 
 
@@ -51,11 +52,12 @@ def main() -> None:
     print("|---" * (len(columns) + 1) + "|")
     for name in options.sets:
         rows = [r for r in results if r["set"] == name]
-        cells = [
-            f"{np.mean([r[c] for r in rows]):.3f} ± {np.std([r[c] for r in rows]):.3f}"
-            for c in columns
-        ]
+        cells = [_spread([r[c] for r in rows if r[c] is not None]) for c in columns]
         print("|", " | ".join([name, *cells]), "|")
+
+
+def _spread(values: list[float]) -> str:
+    return f"{np.mean(values):.3f} ± {np.std(values):.3f}" if values else "—"
 
 
 if __name__ == "__main__":
