@@ -72,7 +72,6 @@ class Space:
     ) -> None:
         views = [unit_rows(h.float()) for h in features]
         weights = [1 / len(views)] * len(views)
-        self._alone: dict[int, Space] = {}
         self._set(views, [Ridge(x) for x in views], weights, neighbours)
 
     def _set(
@@ -86,6 +85,7 @@ class Space:
         self.fits = fits
         self.weights = weights  # how much each view counts; their sum is one
         self.neighbours = neighbours
+        self._alone: dict[int, Space] = {}  # by view, once asked for
         self.affinity = affinity(self.side_by_side(views), neighbours)
         self.graph = row_stochastic(self.affinity)
 
@@ -108,7 +108,6 @@ class Space:
 
     def _like(self, kept: Sequence[int], weights: list[float]) -> Space:
         space = Space.__new__(Space)  # what the ridge regressions factored stays
-        space._alone = {}
         views, fits = [self.views[i] for i in kept], [self.fits[i] for i in kept]
         space._set(views, fits, weights, self.neighbours)
         return space
