@@ -30,29 +30,47 @@ def dense(matrix):
     return matrix.tensor().to_dense()
 
 
+def loud(x, penalty):
+    """x in its principal directions that the penalty does not silence, and λ."""
+    weight = penalty * x.square().sum() / len(x)
+    values, vectors = torch.linalg.eigh(x.T @ x)
+    return x @ vectors[:, values > 0.25 * min(weight, values[-1])], weight
+
+
 @checked
 @given(
     n=st.integers(3, 12),
-    d=st.integers(1, 9),
+    d=st.integers(1, 15),
     penalty=st.sampled_from([0.1, 1.0, 30.0]),
     seed=st.integers(0, 99),
 )
 def test_left_out_is_a_fit_without_the_sample(n, d, penalty, seed):
     x, targets = normal(n, d, seed=seed), normal(n, 3, seed=seed + 1)
     ridge = Ridge(x, penalty)
-    weight = penalty * x.square().sum() / n  # the penalty does not change
+    kept, weight = loud(x, penalty)  # neither changes without the sample
+    identity = torch.eye(kept.shape[1], dtype=x.dtype)
     for i in range(n):
         others = [j for j in range(n) if j != i]
-        gram = x[others].T @ x[others] + weight * torch.eye(d, dtype=x.dtype)
-        W = torch.linalg.solve(gram, x[others].T @ targets[others])
-        torch.testing.assert_close(ridge.left_out(targets)[i], x[i] @ W)
+        gram = kept[others].T @ kept[others] + weight * identity
+        W = torch.linalg.solve(gram, kept[others].T @ targets[others])
+        torch.testing.assert_close(ridge.left_out(targets)[i], kept[i] @ W)
 
 
-def test_weights_solve_the_normal_equations():
-    x, targets = normal(20, 4), normal(20, 2, seed=1)
-    W = Ridge(x, 2.0).weights(targets)
-    weight = 2.0 * x.square().sum() / 20
+@pytest.mark.parametrize("shape", [(20, 4), (6, 9)])
+def test_weights_solve_the_normal_equations(shape):
+    x, targets = normal(*shape), normal(shape[0], 2, seed=1)
+    kept, weight = loud(x, 0.1)
+    assert kept.shape[1] == min(shape)
+    W = Ridge(x, 0.1).weights(targets)
     torch.testing.assert_close(x.T @ (x @ W - targets), -weight * W)
+
+
+def test_directions_that_the_penalty_silences_have_no_weight():
+    x = normal(50, 3)
+    x[:, 2] *= 0.01
+    W = Ridge(x, 1.0).weights(normal(50, 2, seed=1))
+    assert W[:2].abs().min() > 1e-3
+    assert W[2].abs().max() < 1e-2 * W[:2].abs().min()
 
 
 def slow_affinity(x, neighbours):

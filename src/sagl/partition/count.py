@@ -5,9 +5,10 @@ and from a start of its own, and carried over to all samples by ridge regression
 
     value = information × agreement
 
-information is the mean score of the partitions (``score.py``), which grows with the
-number of clusters without end; agreement is their mean adjusted Rand index, which falls
-once clusters are cut where nothing separates them, or joined in one of several ways.
+information is what a view's guess, made without the sample, and the label of a
+neighbour tell of the label, in nats. It grows with the number of clusters without end;
+agreement is the mean adjusted Rand index of the partitions, which falls once clusters
+are cut where nothing separates them, or joined in one of several ways.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from torch import Tensor
 from sagl.nn.neighbours import unit_rows
 from sagl.partition.anneal import COOL, anneal, softened
 from sagl.partition.proposals import spectral_labels
-from sagl.partition.score import score
+from sagl.partition.score import graph_information, guesses, mutual_information
 from sagl.partition.space import Ridge, Space, one_hot
 
 _PARTITIONS = 6
@@ -144,7 +145,7 @@ def _try(
     n_clusters: int,
     seed: int,
 ) -> CountPoint:
-    scores, everywhere = [], []
+    told, everywhere = [], []
     for i, space in enumerate(spaces):
         if i % 2:
             start = softened(spectral_labels(space, n_clusters, seed + i), n_clusters)
@@ -152,14 +153,24 @@ def _try(
         else:
             start = _random_start(space, n_clusters, seed + i)
             labels = anneal(space, start, hot=_HOT, steps=_STEPS)
-        scores.append(score(space, labels, n_clusters, judges[i]).total)
+        told.append(_information(space, judges[i], labels, n_clusters))
         everywhere.append(_carried_over(space, labels, views, n_clusters))
     agreement = np.eye(len(spaces))
     for i, j in combinations(range(len(spaces)), 2):
         agreement[i, j] = agreement[j, i] = adjusted_rand_score(
             everywhere[i], everywhere[j]
         )
-    return _point(n_clusters, np.array(scores), agreement)
+    return _point(n_clusters, np.array(told), agreement)
+
+
+def _information(
+    space: Space, judges: Sequence[Ridge], labels: Tensor, n_clusters: int
+) -> float:
+    """Guesses, not the whole evidence as in ``score``: that a sample is in one of two
+    halves of what is one cluster is evidence, too, and ever more clusters would win."""
+    tables = guesses(judges, labels, n_clusters)
+    linear = sum(mutual_information(table) for table in tables) / len(tables)
+    return linear + graph_information(space, labels, n_clusters)
 
 
 def _random_start(space: Space, n_clusters: int, seed: int) -> Tensor:
@@ -188,14 +199,14 @@ def _carried_over(
 
 
 def _point(
-    n_clusters: int, scores: NDArray[np.float64], agreement: NDArray[np.float64]
+    n_clusters: int, told: NDArray[np.float64], agreement: NDArray[np.float64]
 ) -> CountPoint:
     """Value of a candidate, and its deviation by leaving out one partition in turn."""
-    n = len(scores)
+    n = len(told)
 
     def parts(kept: NDArray[np.int64]) -> tuple[float, float]:
         pairs = agreement[np.ix_(kept, kept)][np.triu_indices(len(kept), 1)]
-        return float(scores[kept].mean()), float(pairs.mean())
+        return float(told[kept].mean()), float(pairs.mean())
 
     every = np.arange(n)
     information, agreed = parts(every)

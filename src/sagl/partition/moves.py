@@ -15,27 +15,36 @@ from torch import Tensor
 
 from sagl.partition.anneal import Start, anneal_new, outlook
 from sagl.partition.centres import kmeans_labels
-from sagl.partition.score import confusion, graph_information, score
+from sagl.partition.score import confusion, neighbour_information, score
 from sagl.partition.space import Space
 
 PROPOSALS = 200
+CONSIDERED = 10  # pairs to merge, and clusters to split
 _STEPS = 10  # of annealing, per proposal
 _AT_ONCE, _ENTRIES = 10, 1 << 25  # proposals annealed side by side; their soft labels
-_CONSIDERED = 10  # pairs to merge, and clusters to split
 _DIVISIBLE = 4  # samples that a cluster must have to be split
 
 
 def jump(
-    space: Space, labels: Tensor, n_clusters: int, *, proposals: int = PROPOSALS
+    space: Space,
+    labels: Tensor,
+    n_clusters: int,
+    *,
+    proposals: int = PROPOSALS,
+    considered: int = CONSIDERED,
 ) -> Tensor:
-    """Labels (n,) of at least the same score, from labels 0 … C − 1, (n,)."""
+    """Labels (n,) of at least the same score, from labels 0 … C − 1, (n,).
+
+    It ends after so many proposals, or when none of those that combine the so many most
+    promising merges and splits is an improvement.
+    """
     at_once = max(1, min(_AT_ONCE, _ENTRIES // (len(labels) * n_clusters)))
     best = score(space, labels, n_clusters).total
     left = proposals
     queue: list[Start] | None = None
     while left > 0:
         if queue is None:
-            queue = _proposals(space, labels, n_clusters)
+            queue = _proposals(space, labels, n_clusters, considered)
             near, graph = outlook(space, labels, n_clusters)
         starts, queue = queue[: min(at_once, left)], queue[at_once:]
         if not starts:
@@ -48,10 +57,12 @@ def jump(
     return labels
 
 
-def _proposals(space: Space, labels: Tensor, n_clusters: int) -> list[Start]:
+def _proposals(
+    space: Space, labels: Tensor, n_clusters: int, considered: int
+) -> list[Start]:
     """Partitions with one merge and one split, the most promising first."""
-    pairs = _alike(space, labels, n_clusters)
-    halves = _halves(space, labels, n_clusters)
+    pairs = _alike(space, labels, n_clusters)[:considered]
+    halves = _halves(space, labels, n_clusters)[:considered]
     found = []
     ranked = product(enumerate(pairs), enumerate(halves))
     for (_, (kept, gone)), (_, half) in sorted(ranked, key=lambda m: m[0][0] + m[1][0]):
@@ -65,17 +76,17 @@ def _proposals(space: Space, labels: Tensor, n_clusters: int) -> list[Start]:
 
 
 def _alike(space: Space, labels: Tensor, n_clusters: int) -> list[tuple[int, int]]:
-    """Pairs of clusters of which the largest share is mistaken for the other."""
+    """Pairs of clusters, those first of which most is mistaken for the other."""
     mistaken = confusion(space, labels, n_clusters)
     size = mistaken.sum(dim=0)
     share = (mistaken + mistaken.T) / (size[:, None] + size).clamp_min(1)
     first, second = torch.triu_indices(n_clusters, n_clusters, offset=1)
-    found = share[first, second].topk(min(_CONSIDERED, len(first))).indices
-    return [(int(first[place]), int(second[place])) for place in found]
+    order = share[first, second].argsort(descending=True, stable=True)
+    return list(zip(first[order].tolist(), second[order].tolist(), strict=True))
 
 
 def _halves(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
-    """One half, as positions, of the clusters whose split tells most of neighbours."""
+    """One half, as positions, of each cluster, those first whose split tells most."""
     x = space.side_by_side(space.views)
     found: list[tuple[float, Tensor]] = []
     for cluster in range(n_clusters):
@@ -88,6 +99,6 @@ def _halves(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
             continue
         split = labels.clone()
         split[half] = n_clusters
-        found.append((graph_information(space, split, n_clusters + 1), half))
+        found.append((neighbour_information(space, split, n_clusters + 1), half))
     found.sort(key=lambda entry: -entry[0])
-    return [half for _, half in found[:_CONSIDERED]]
+    return [half for _, half in found]

@@ -16,9 +16,19 @@ from sagl.partition.proposals import centre_labels, consensus, spectral_labels
 from sagl.partition.score import Score, score
 from sagl.partition.space import Space
 
+
+class Round(NamedTuple):
+    """So many of the best partitions are improved by jumps; see ``moves.jump``."""
+
+    jumpers: int
+    considered: int
+    proposals: int
+
+
 RESTARTS = 8
 _COMMITTEES = (3, 5)  # how many of the best partitions form a consensus
-_JUMPERS = 2  # how many of the best are improved by jumps
+# Rounds of jumps: how many of the best jump, and how far each looks.
+_ROUNDS = (Round(2, considered=10, proposals=200), Round(1, 16, 400))
 
 
 class Candidate(NamedTuple):
@@ -89,11 +99,14 @@ def search(
     add(spectral, "spectral")
     add(polish(spectral, COOL, 40), "spectral, annealed", own_start=True)
     agree()
-    for candidate in sorted(found, key=_by_score)[:_JUMPERS]:
-        labels = jump(space, candidate.labels, C)
-        add(labels, "jumped")
-        add(polish(labels, COOL, 40), "jumped, annealed")
-    agree()
+    for jumpers, considered, proposals in _ROUNDS:
+        for candidate in sorted(found, key=_by_score)[:jumpers]:
+            labels = jump(
+                space, candidate.labels, C, proposals=proposals, considered=considered
+            )
+            add(labels, "jumped")
+            add(polish(labels, COOL, 40), "jumped, annealed")
+        agree()
     return sorted(found, key=_by_score)
 
 
@@ -105,8 +118,9 @@ def reproduced(found: Sequence[Candidate], n_clusters: int) -> NDArray[np.float6
 
 def candidates_of(known: int = 0, restarts: int = RESTARTS) -> int:
     """How many candidates ``search`` will look at."""
-    agreed = 2 * len(_COMMITTEES)
-    return 2 * known + restarts + 2 + agreed + 2 * _JUMPERS
+    agreed = len(_COMMITTEES) * (1 + len(_ROUNDS))
+    jumped = 2 * sum(each.jumpers for each in _ROUNDS)
+    return 2 * known + restarts + 2 + agreed + jumped
 
 
 def _by_score(candidate: Candidate) -> float:
