@@ -1,6 +1,6 @@
 """Every method at its own defaults on every set: quality, cost, and who wins.
 
-    python benchmarks/quality.py --data ../shared/data --out quality
+    python benchmarks/quality.py --data ../shared/data
     python benchmarks/quality.py --methods kmeans,turtle,sagl --version long-tail
     python benchmarks/quality.py --picture benchmarks/figures/quality.png
 
@@ -12,7 +12,10 @@ twentieth; ``double`` and ``half``, twice and half as many clusters as classes, 
 NMI and ARI are the fair measures, because ACC matches clusters and classes one to one.
 
 Runs are kept in OUT/SET/runs, where `sagl compare --data DATA/SET --out OUT/SET` keeps
-them, too: each takes up what the other did, and what was interrupted.
+them, too: each takes up what the other did, and what was interrupted. Those behind
+RESULTS.md are part of the repository (benchmarks/quality), so that the table can be
+printed again and what is missing measured; whoever changes what a method finds deletes
+its runs there.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from sagl.experiments.compare_table import Row, rows_of
 from sagl.report.saving import save
 from versions import VERSIONS, class_sizes, clusters_of, directory_of, source_of
 
+RUNS = Path(__file__).parent / "quality"
 LOOKS = 8  # as `sagl compare` has it: part of what a run is known by
 
 
@@ -118,7 +122,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--version", action="append", choices=VERSIONS)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path("quality"))
+    parser.add_argument("--out", type=Path, default=RUNS)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, help="stop after so many")
     parser.add_argument(
