@@ -16,7 +16,6 @@ from sagl.partition.anneal import anneal, softened
 from sagl.partition.proposals import centre_labels, consensus, spectral_labels
 from sagl.partition.readout import predict_labels, sharpen, sharpening
 from sagl.partition.score import (
-    evidence_information,
     graph_information,
     mutual_information,
     neighbour_information,
@@ -49,44 +48,6 @@ def test_mutual_information_term_by_term(rows):
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-class TestEvidence:
-    """What evidence tells of labels, term by term."""
-
-    @checked
-    @given(seed=st.integers(0, 99), strength=st.floats(0, 5))
-    def test_the_best_of_all_sharpnesses(self, seed, strength):
-        generator = torch.Generator().manual_seed(seed)
-        labels = torch.randint(3, (30,), generator=generator)
-        evidence = torch.randn(30, 3, generator=generator, dtype=torch.float64)
-        evidence[torch.arange(30), labels] += strength
-        share = torch.bincount(labels, minlength=3) / 30
-        found = evidence_information(evidence, labels, share)
-        best = 0.0
-        for b in [step / 20 for step in range(1001)]:  # 0 to 50
-            told = 0.0
-            for i, label in enumerate(labels.tolist()):
-                weights = share * (b * evidence[i]).exp()
-                told += math.log(weights[label] / weights.sum() / share[label])
-            best = max(best, told / 30)
-        assert found == pytest.approx(best, abs=2e-3)
-
-    def test_between_nothing_and_all_there_is_to_know(self, problem):
-        _, truth = problem
-        share = torch.bincount(truth, minlength=C) / len(truth)
-        nothing = torch.zeros(len(truth), C)
-        assert evidence_information(nothing, truth, share) == pytest.approx(0, abs=1e-6)
-        sure = torch.nn.functional.one_hot(truth, C).float()
-        entropy = float(-(share * share.log()).sum())
-        told = evidence_information(100 * sure, truth, share)
-        assert told == pytest.approx(entropy)
-
-    def test_evidence_against_the_labels_tells_nothing(self, problem):
-        _, truth = problem
-        share = torch.bincount(truth, minlength=C) / len(truth)
-        wrong = -torch.nn.functional.one_hot(truth, C).float()
-        assert evidence_information(wrong, truth, share) == pytest.approx(0, abs=1e-2)
-
-
 class TestScore:
     def test_neighbours_are_those_of_single_views(self, problem):
         space, truth = problem
@@ -95,12 +56,6 @@ class TestScore:
         expected = 0.75 * told[0] + 0.25 * told[1]
         assert told[0] != pytest.approx(told[1])
         assert neighbour_information(weighted, truth, C) == pytest.approx(expected)
-
-    def test_views_that_err_in_different_places_know_more_together(self, problem):
-        space, truth = problem
-        together = score(space, truth, C).linear
-        for view in (0, 1):
-            assert together > score(space.only(view), truth, C).linear
 
     def test_truth_beats_every_corruption_of_it(self, problem):
         space, truth = problem

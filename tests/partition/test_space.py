@@ -34,7 +34,7 @@ def loud(x, penalty):
     """x in its principal directions that the penalty does not silence, and λ."""
     weight = penalty * x.square().sum() / len(x)
     values, vectors = torch.linalg.eigh(x.T @ x)
-    return x @ vectors[:, values > 0.25 * min(weight, values[-1])], weight
+    return x @ vectors[:, values > 0.1 * min(weight, values[-1])], weight
 
 
 @checked

@@ -166,8 +166,7 @@ def _try(
 def _information(
     space: Space, judges: Sequence[Ridge], labels: Tensor, n_clusters: int
 ) -> float:
-    """Guesses, not the whole evidence as in ``score``: that a sample is in one of two
-    halves of what is one cluster is evidence, too, and ever more clusters would win."""
+    """As ``score``, by a stricter judge and the graph of all views."""
     tables = guesses(judges, labels, n_clusters)
     linear = sum(mutual_information(table) for table in tables) / len(tables)
     return linear + graph_information(space, labels, n_clusters)

@@ -1,15 +1,13 @@
 """How good a partition is, without knowing the truth.
 
-    score = what the views together, asked about a sample that they did not see, tell of
-            its label                                                        (linear)
-          + what the label of a neighbour tells of the label, mean over views (graph)
+    score = I(label; label predicted from a view without the sample)   mean of views
+          + I(label; label of a neighbour in a view)                   mean of views
 
-in nats. The first is a lower bound of the mutual information of sample and label: the
-mean of log q(label | sample) / q(label), where q is the softmax of the left-out ridge
-predictions. Arbitrary labels cannot be predicted, so both are zero; one big cluster
-tells nothing, so both are zero; a cluster split in two without reason is confused with
-its other half and gains nothing. Linear models and neighbourhoods can each alone be
-cheated by a partition that only they would draw.
+in nats. Arbitrary labels cannot be predicted, so both are zero; one big cluster tells
+nothing, so both are zero; a cluster split in two without reason is confused with its
+other half and gains nothing. The first term asks for what linear models of every
+view agree on, the second for what the neighbourhood agrees on: each alone can be
+cheated by a partition that only a linear model, or only a graph, would draw.
 """
 
 from __future__ import annotations
@@ -21,9 +19,6 @@ import torch
 from torch import Tensor
 
 from sagl.partition.space import Ridge, Space, one_hot
-
-_NEWTON_STEPS = 6
-_FIRST_SHARPNESS, _MAX_SHARPNESS = 2.0, 50.0
 
 
 class Score(NamedTuple):
@@ -41,38 +36,12 @@ class Score(NamedTuple):
 @torch.no_grad()
 def score(space: Space, labels: Tensor, n_clusters: int) -> Score:
     """Score of labels 0 … C − 1, (n,)."""
-    Y = one_hot(labels, n_clusters)
-    share = Y.mean(dim=0)
-    z = [fit.left_out(Y - share) for fit in space.fits]
-    right = [(part + share).argmax(dim=1) == labels for part in z]
-    agreed = space.mean([part.double().mean() for part in right])
-    evidence = space.mean([part / part.std(dim=0).clamp_min(1e-6) for part in z])
-    linear = evidence_information(evidence, labels, share)
+    tables = guesses(space.fits, labels, n_clusters)
+    weighed = list(zip(space.weights, tables, strict=True))
+    linear = sum(weight * mutual_information(table) for weight, table in weighed)
+    agreed = sum(weight * float(table.trace()) for weight, table in weighed)
     graph = neighbour_information(space, labels, n_clusters)
-    return Score(linear, graph, float(agreed))
-
-
-def evidence_information(evidence: Tensor, labels: Tensor, share: Tensor) -> float:
-    """What evidence (n, C) tells of labels (n,) of clusters with shares (C,), in nats.
-
-    The mean of log q(label) / share, q = softmax(b · evidence + log share), for the
-    sharpness b ≥ 0 at which it is largest; it is concave in b, and zero at b = 0.
-    """
-    prior = share.log()  # −∞, and nobody's, where a cluster is empty
-    own = labels[:, None]
-    low, high, b = 0.0, _MAX_SHARPNESS, _FIRST_SHARPNESS
-    for _ in range(_NEWTON_STEPS):
-        q = torch.softmax(b * evidence + prior, dim=1)
-        weighted = q * evidence
-        mean = weighted.sum(dim=1)
-        slope = float((evidence.gather(1, own)[:, 0] - mean).mean())
-        variance = float(((weighted * evidence).sum(dim=1) - mean.square()).mean())
-        low, high = (b, high) if slope > 0 else (low, b)
-        step = b + slope / max(variance, 1e-12)
-        b = step if low <= step <= high else (low + high) / 2
-    q = torch.log_softmax(b * evidence + prior, dim=1)
-    information = (q - prior).gather(1, own).double().mean()
-    return max(0.0, float(information))
+    return Score(linear, graph, agreed / len(labels))
 
 
 def neighbour_information(space: Space, labels: Tensor, n_clusters: int) -> float:

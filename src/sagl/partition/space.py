@@ -22,8 +22,8 @@ _NEIGHBOUR_SHARE, _FEWEST, _MOST = 1 / 3, 5, 50
 # Ridge penalty, in units of the mean squared length of a row times one sample.
 PENALTY = 10.0
 # Directions whose squared length is a smaller share of the penalty than this count less
-# than a fifth of what they would without it.
-_SILENT = 0.25
+# than a tenth of what they would without it.
+_SILENT = 0.1
 
 
 class Ridge:
