@@ -40,6 +40,13 @@ def test_no_proposals_leave_the_labels_as_they_are(problem):
     assert torch.equal(jump(space, truth, C, proposals=0), truth)
 
 
+def test_only_the_most_promising_merges_and_splits_are_combined(problem):
+    space, truth = problem
+    labels = stuck(truth)
+    assert torch.equal(jump(space, labels, C, considered=0), labels)
+    assert clustering_accuracy(truth, jump(space, labels, C, considered=1)) > 0.95
+
+
 def test_nothing_to_propose_where_a_merge_leaves_nothing_to_split(problem):
     space, truth = problem
     labels = truth % 2

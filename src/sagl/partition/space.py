@@ -106,6 +106,8 @@ class Space:
 
     def only(self, view: int) -> Space:
         """The same samples as one view shows them; made once, however views count."""
+        if len(self.views) == 1:
+            return self
         if view not in self._alone:
             self._alone[view] = self._like([view], [1.0])
         return self._alone[view]
