@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sagl.partition.anneal import COOL, WARM, anneal, softened
 from sagl.partition.doubt import stability
-from sagl.partition.moves import jump
+from sagl.partition.moves import CONSIDERED, PROPOSALS, jump
 from sagl.partition.proposals import centre_labels, consensus, spectral_labels
 from sagl.partition.score import Score, score
 from sagl.partition.space import Space
@@ -28,7 +28,7 @@ class Round(NamedTuple):
 RESTARTS = 8
 _COMMITTEES = (3, 5)  # how many of the best partitions form a consensus
 # Rounds of jumps: how many of the best jump, and how far each looks.
-_ROUNDS = (Round(2, considered=10, proposals=200), Round(1, 16, 400))
+_ROUNDS = (Round(2, CONSIDERED, PROPOSALS), Round(1, 16, 400))
 
 
 class Candidate(NamedTuple):
