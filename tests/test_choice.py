@@ -11,6 +11,7 @@ from sagl.evaluation import clustering_accuracy
 from sagl.nn.inference import Predictor
 from sagl.prediction import anchors_from, most_likely
 from sagl.selection import label_free_score
+from tests.partition.conftest import UNEVEN, blobs
 
 CPU = torch.device("cpu")
 
@@ -36,7 +37,7 @@ def test_the_trained_network_is_chosen_and_left_as_it_is(views, trained):
     before = copy.deepcopy(networks[1].state_dict())
     choice = choose(networks, settings, views, CPU, progress=False)
     assert choice.best == 1
-    assert choice.view_weights is None
+    assert choice.refined is None
     for name, value in networks[1].state_dict().items():
         assert torch.equal(value, before[name]), name
     found = label_free_score(views, labels_of(networks[1], settings, views))
@@ -50,6 +51,21 @@ def test_a_search_makes_the_network_predict_what_it_finds(views, labels, trained
     choice = choose(networks, settings, views, CPU, progress=False)
     after = clustering_accuracy(labels, labels_of(networks[0], settings, views))
     assert before < 0.9 < 0.97 < after
-    assert choice.view_weights is not None
-    assert sum(choice.view_weights) == pytest.approx(1)
+    assert choice.refined is not None
+    assert sum(choice.refined.view_weights) == pytest.approx(1)
+    assert choice.refined.cluster_sizes == "even"
     assert len(choice.rows) == len(choice.stability) == len(views)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"), [("auto", "free"), ("even", "even"), ("free", "free")]
+)
+def test_sizes_are_let_go_where_that_is_clear_or_wanted(wanted, found):
+    views, truth = blobs(UNEVEN)
+    quick = {"steps": 1, "random_state": 0}
+    model = SAGL(5, refine=False, **quick).fit(views)
+    settings = SAGL(5, cluster_sizes=wanted, **quick).resolved(len(views))
+    choice = choose([model.network_], settings, views, CPU, progress=False)
+    assert choice.refined.cluster_sizes == found
+    accuracy = clustering_accuracy(truth, labels_of(model.network_, settings, views))
+    assert accuracy > 0.95 if found == "free" else accuracy < 0.8

@@ -19,6 +19,7 @@ from sagl import SAGL, CollapseWarning, UncertainCountWarning, Views
 from sagl.evaluation import clustering_accuracy
 from sagl.selection import label_free_score
 from tests.conftest import clustered_views
+from tests.partition.conftest import UNEVEN, blobs
 
 ONE_CLUSTER = (
     "the check fits with n_clusters=1, which is refused; the next test runs the same "
@@ -288,6 +289,45 @@ def test_a_view_of_noise_counts_less(views, labels):
     assert clustering_accuracy(labels, model.labels_) > 0.95
 
 
+class TestClusterSizes:
+    def test_auto_lets_go_where_that_is_clear(self):
+        uneven, truth = blobs(UNEVEN)
+        model = SAGL(5, steps=5, random_state=0).fit(uneven)
+        assert model.cluster_sizes_ == "free"
+        assert clustering_accuracy(truth, model.labels_) > 0.95
+
+    def test_auto_does_not_let_go_of_what_is_even(self, views, labels):
+        model = SAGL(4, steps=5, random_state=0).fit(views)
+        assert model.cluster_sizes_ == "even"
+        assert clustering_accuracy(labels, model.labels_) > 0.95
+
+    def test_even_never_lets_go(self):
+        uneven, truth = blobs(UNEVEN)
+        model = SAGL(5, cluster_sizes="even", steps=5, random_state=0).fit(uneven)
+        assert model.cluster_sizes_ == "even"
+        assert clustering_accuracy(truth, model.labels_) < 0.8
+
+    def test_free_always_lets_go(self, views, labels):
+        model = SAGL(4, cluster_sizes="free", steps=5, random_state=0).fit(views)
+        assert model.cluster_sizes_ == "free"
+        assert clustering_accuracy(labels, model.labels_) > 0.95
+
+    def test_new_samples_of_small_clusters_are_known(self):
+        uneven, truth = blobs([2 * size for size in UNEVEN])
+        model = SAGL(5, steps=5, random_state=0).fit(uneven[::2])
+        assert clustering_accuracy(truth[1::2], model.predict(uneven[1::2])) > 0.95
+
+    def test_without_a_search_there_is_nothing_to_tell(self, views):
+        params = {"refine": False, "cluster_sizes": "free", "random_state": 0}
+        model = SAGL(4, steps=5, **params).fit(views)
+        assert not hasattr(model, "cluster_sizes_")
+
+    def test_another_value_is_refused(self, views):
+        message = "^cluster_sizes must be one of 'auto', 'even', 'free'; got 'any'$"
+        with pytest.raises(ValueError, match=message):
+            SAGL(4, cluster_sizes="any").fit(views)
+
+
 def test_doubt_takes_more_than_one_partition(views):
     with pytest.raises(ValueError, match="fit with refine=True, or with n_restarts"):
         SAGL(4, steps=5, refine=False, random_state=0).fit(views).threshold(0.9)
@@ -295,13 +335,16 @@ def test_doubt_takes_more_than_one_partition(views):
     assert 0 <= twice.threshold(0.0) <= twice.confidence_.min() + 1e-12
     assert twice.score_ == pytest.approx(label_free_score(views, twice.labels_))
     assert not hasattr(twice, "view_weights_")
+    assert not hasattr(twice, "cluster_sizes_")
 
 
 def test_a_second_fit_keeps_nothing_of_the_first(views):
     model = SAGL("auto", steps=5, random_state=0).fit(views)
     assert model.cluster_count_.best == 4
     model.set_params(n_clusters=3, refine=False).fit(views)
-    for name in ("cluster_count_", "score_", "doubt_", "view_weights_"):
+    for name in (
+        *("cluster_count_", "score_", "doubt_", "view_weights_", "cluster_sizes_"),
+    ):
         assert not hasattr(model, name)
     with pytest.raises(ValueError, match="nothing is known about the stability"):
         model.predict(views, agreement=0.9)

@@ -446,6 +446,27 @@ def test_an_estimated_number_and_the_score_come_back(views, tmp_path):
     assert again.cluster_count_ == model.cluster_count_
     assert again.score_ == model.score_
     assert again.view_weights_ == model.view_weights_
+    assert again.cluster_sizes_ == model.cluster_sizes_ == "even"
+
+
+def test_sizes_of_clusters_come_back(views, tmp_path):
+    model = fit(views, steps=5, cluster_sizes="free")
+    model.save(tmp_path / "run")
+    again = SAGL.load(tmp_path / "run")
+    assert again.cluster_sizes_ == model.cluster_sizes_ == "free"
+    assert again.cluster_sizes == again.settings_.cluster_sizes == "free"
+    fit(views, steps=5, refine=False).save(tmp_path / "not refined")
+    assert not hasattr(SAGL.load(tmp_path / "not refined"), "cluster_sizes_")
+
+
+def test_a_run_from_before_sizes_could_be_free_is_even(run):
+    config = json.loads((run / "config.json").read_text())
+    for place in (config, config["settings"], config["params"]):
+        del place["cluster_sizes"]
+    (run / "config.json").write_text(json.dumps(config))
+    again = SAGL.load(run)
+    assert again.settings_.cluster_sizes == "even"
+    assert not hasattr(again, "cluster_sizes_")
 
 
 def test_a_killed_run_does_not_count_again(tmp_path):

@@ -12,11 +12,13 @@ from tqdm import tqdm
 
 from sagl.nn.inference import Predictor
 from sagl.nn.network import Network
+from sagl.partition.anneal import Sizes
 from sagl.partition.doubt import stability
 from sagl.partition.readout import predict_labels, sharpen, sharpening
 from sagl.partition.score import Score, best_of
 from sagl.partition.search import candidates_of, reproduced, search
 from sagl.partition.space import Space, neighbours_among
+from sagl.partition.unequal import steps_of, unequal
 from sagl.partition.weights import weigh
 from sagl.prediction import anchors_from, answers, most_likely
 from sagl.settings import Settings
@@ -28,12 +30,19 @@ _SEARCH_ROWS = 5_000
 _SEARCH_PER_CLUSTER = 20
 
 
+class Refined(NamedTuple):
+    """What a search learned about views and clusters."""
+
+    view_weights: list[float]
+    cluster_sizes: Sizes
+
+
 class Choice(NamedTuple):
-    """Which network and its score, and what was learned about views and samples."""
+    """Which network and its score, and what was learned about samples."""
 
     best: int
     score: Score
-    view_weights: list[float] | None  # of a search
+    refined: Refined | None
     rows: NDArray[np.int64]
     stability: NDArray[np.float64]  # of the clusters of these rows
 
@@ -65,20 +74,31 @@ def choose(
         others = known[:best] + known[best + 1 :]
         stable = stability(known[best], others, C)
         return Choice(best, scores[best], None, rows, stable)
+    sizes: Sizes = "even"
     total = candidates_of(len(known))
+    if settings.cluster_sizes != "even":
+        total += steps_of()
     with tqdm(total=total, desc="refine", leave=False, disable=not progress) as bar:
         space = weigh(space, C, settings.seed)
         found = search(
             space, C, settings.seed, tensors, on_candidate=lambda _: bar.update()
         )
+        if settings.cluster_sizes != "even":
+            doubted = settings.cluster_sizes == "auto"
+            other = unequal(
+                space, C, settings.seed, found, doubted=doubted, on_step=bar.update
+            )
+            if other is not None:
+                found, sizes = other, "free"
     stable = reproduced(found, C)
     network = networks[best]
     length = float(torch.cat([h.norm(dim=1) for h in features]).mean())
-    predict_labels(network, space, found[0].labels, length)
+    predict_labels(network, space, found[0].labels, length, sizes)
     told = answers(_predictor(network, settings, views), sample)
     p = torch.cat([torch.stack(answer.p) for answer in told], dim=1)
     sharpen(network, sharpening(p, float(stable.mean())))
-    return Choice(best, found[0].score, space.weights, rows, stable)
+    refined = Refined(space.weights, sizes)
+    return Choice(best, found[0].score, refined, rows, stable)
 
 
 def _predictor(network: Network, settings: Settings, views: Views) -> Predictor:

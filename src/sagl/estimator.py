@@ -50,7 +50,7 @@ DOUBTFUL = -1
 RESTARTS = "restart-"
 _GRAPH_ROWS = 4096  # of a graph that are computed at a time
 # What only some fits find out: attributes, with an underscore, and parts of a run.
-_NOT_ALWAYS = ("score", "cluster_count", "doubt", "view_weights")
+_NOT_ALWAYS = ("score", "cluster_count", "doubt", "view_weights", "cluster_sizes")
 # What belongs to one fit on one machine and not to the model.
 _NOT_SAVED = ("callbacks", "checkpoint_dir", "device", "verbose")
 
@@ -107,6 +107,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Whether the clusters that the network found are taken, with others, as the start
         of a search for those that views and neighbours predict best; the network is
         then set to predict them.
+    cluster_sizes : {"auto", "even", "free"}, default="auto"
+        Of clusters that ``refine`` finds: of about equal sizes, of any sizes, or of any
+        sizes only where the evidence for them is clear.
     n_restarts : int, default=1
         How many networks are trained, from different seeds; a score that needs no
         labels chooses among them, or the search starts from all of them.
@@ -158,6 +161,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     view_weights_ : tuple of float
         With ``refine``: how much each view counts, one in all, by what its neighbours
         know of the clusters of the other views.
+    cluster_sizes_ : {"even", "free"}
+        With ``refine``: whether clusters were made of about equal or of any sizes.
     n_clusters_ : int
         The number of clusters, given or estimated.
     cluster_count_ : ClusterCount
@@ -196,6 +201,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         alignment: str | None = None,
         normalize: str | None = None,
         refine: bool | None = None,
+        cluster_sizes: str = "auto",
         n_restarts: int = 1,
         self_loops: bool = True,
         n_anchors: int | str = "auto",
@@ -226,6 +232,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.alignment = alignment
         self.normalize = normalize
         self.refine = refine
+        self.cluster_sizes = cluster_sizes
         self.n_restarts = n_restarts
         self.self_loops = self_loops
         self.n_anchors = n_anchors
@@ -267,8 +274,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_, self.confidence_ = most_likely(self._predictor, views)
         if choice is not None:
             self.score_ = choice.score
-            if choice.view_weights is not None:
-                self.view_weights_ = tuple(choice.view_weights)
+            if choice.refined is not None:
+                self.view_weights_ = tuple(choice.refined.view_weights)
+                self.cluster_sizes_ = choice.refined.cluster_sizes
             confidence = self.confidence_[choice.rows]
             self.doubt_ = doubt_curve(confidence, choice.stability)
         _warn_if_collapsed(self.labels_, settings)

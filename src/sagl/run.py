@@ -28,6 +28,7 @@ from torch import Tensor
 
 from sagl._version import __version__
 from sagl.features.predictions import prediction_table, read_prediction_table
+from sagl.partition.anneal import Sizes
 from sagl.partition.count import ClusterCount
 from sagl.partition.doubt import DoubtCurve
 from sagl.partition.score import Score
@@ -66,6 +67,7 @@ class SavedRun:
     cluster_count: ClusterCount | None = None  # if the number was estimated
     doubt: DoubtCurve | None = None  # measured with the score
     view_weights: tuple[float, ...] | None = None  # of a refined model
+    cluster_sizes: Sizes | None = None  # of a refined model
 
 
 def refuse_existing_run(directory: Path) -> None:
@@ -124,6 +126,7 @@ def write_run(directory: Path, run: SavedRun) -> None:
             "cluster_count": _optional(run.cluster_count, ClusterCount.as_dict),
             "doubt": _optional(run.doubt, DoubtCurve.as_dict),
             "view_weights": _optional(run.view_weights, list),
+            "cluster_sizes": run.cluster_sizes,
             "sha256": {name: sha256(directory / name) for name in _PARTS},
         }
         write_json(directory / CONFIG, config)
@@ -204,6 +207,7 @@ def read_run(directory: Path) -> SavedRun:
             ),
             doubt=_optional(config.get("doubt"), DoubtCurve.from_dict),
             view_weights=_optional(config.get("view_weights"), tuple),
+            cluster_sizes=config.get("cluster_sizes"),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(directory, error) from None

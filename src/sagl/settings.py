@@ -10,6 +10,7 @@ from sagl.nn.choices import check_choice
 from sagl.nn.gate import GateForm
 from sagl.nn.network import GateInput, GraphForm
 from sagl.nn.objective import AlignmentForm, DiversityCount, PseudoLabelForm
+from sagl.partition.unequal import ClusterSizes
 from sagl.recipes import Recipe, get_recipe
 from sagl.training.feed import Normalization
 from sagl.training.sampler import batches_per_epoch
@@ -28,6 +29,7 @@ _CHOICES = {
     "pseudo_label": PseudoLabelForm,
     "alignment": AlignmentForm,
     "normalize": Normalization,
+    "cluster_sizes": ClusterSizes,
 }
 
 
@@ -57,6 +59,7 @@ class Settings:
     tolerance: float
     patience: int
     seed: int
+    cluster_sizes: ClusterSizes = "even"  # as runs have it that do not say
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,15 +1,42 @@
-"""The problem that most of these tests solve."""
+"""The problems that most of these tests solve."""
 
+import numpy as np
 import pytest
 import torch
 
+from sagl import Views
 from sagl.partition.space import Space
 from tests.conftest import clustered_views
+
+UNEVEN = (300, 120, 60, 30, 15)
+EQUAL = (100,) * 5
+
+
+def blobs(sizes, spread=1.5, seed=0):
+    """Two views of Gaussian clusters of these sizes, and the clusters."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    views = {}
+    for name in ("one", "other"):
+        centres = 2 * rng.normal(size=(len(sizes), 12))
+        noise = spread * rng.normal(size=(len(labels), 12))
+        views[name] = (centres[labels] + noise).astype(np.float32)
+    return Views(views), labels
+
+
+def space_of(views):
+    return Space([torch.from_numpy(h - h.mean(axis=0)) for _, h in views.items()])
 
 
 @pytest.fixture(scope="module")
 def problem():
     """Four clusters of 40 samples that overlap a little, in two views."""
     views, labels = clustered_views(160, spread=1.5)
-    centred = [torch.from_numpy(h - h.mean(axis=0)) for _, h in views.items()]
-    return Space(centred), torch.from_numpy(labels)
+    return space_of(views), torch.from_numpy(labels)
+
+
+@pytest.fixture(scope="module")
+def uneven():
+    """Five clusters, the largest twenty times as large as the smallest."""
+    views, labels = blobs(UNEVEN)
+    return space_of(views), torch.from_numpy(labels)

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from sagl.partition.anneal import Start, anneal_new, outlook, softened
+from sagl.evaluation import clustering_accuracy
+from sagl.partition.anneal import Start, anneal, anneal_new, outlook, softened
 
 C = 4
 STEPS = 5  # few, from labels at random: where it ends depends on every detail
@@ -13,7 +14,34 @@ def arbitrary(seed, n=160):
     return torch.randint(C, (n,), generator=torch.Generator().manual_seed(seed))
 
 
-def obvious(space, start, near, graph):
+def partly(truth, seed):
+    """Labels of which a quarter is right: log odds of chance alone are noise."""
+    n = len(truth)
+    return torch.where(arbitrary(seed + 200, n) == 0, truth, arbitrary(seed, n))
+
+
+def odds(p, membership):
+    """Log odds of one cluster that samples belong to so much, both (n,)."""
+    share = membership.mean()
+    inside = (p * membership).sum() / membership.sum()
+    outside = (p * (1 - membership)).sum() / (1 - membership).sum()
+    apart = max(inside - outside, torch.tensor(1e-6))
+    within = p.var() - share * (1 - share) * apart**2
+    return (p - (inside + outside) / 2) * apart / within
+
+
+def scaled(p, Y, sizes):
+    """Cluster by cluster: to a deviation of one, or to a tenth of log odds."""
+    if sizes == "even":
+        return p / p.std(dim=0)
+    columns = []
+    for k in range(C):
+        low, high = Y[:, k].min(), Y[:, k].max()
+        columns.append(0.1 * odds(p[:, k], (Y[:, k] - low) / (high - low)))
+    return torch.stack(columns, dim=1)
+
+
+def obvious(space, start, near, graph, sizes):
     """All clusters are predicted anew in each step, then the old ones put back."""
     A = torch.zeros(graph.shape)
     A[graph.rows(), graph.cols] = graph.entries
@@ -23,24 +51,28 @@ def obvious(space, start, near, graph):
         centred = Y - Y.mean(dim=0)
         z = sum(fit.left_out(centred) for fit in space.fits) / len(space.fits)
         p = z + 0.5 * A @ centred
-        p = p / p.std(dim=0)
+        p = scaled(p, Y, sizes)
         p[:, old] = near[:, old]
         Y = (p / (0.3 * (0.1 / 0.3) ** (step / STEPS))).softmax(dim=1)
-        for _ in range(3):
+        for _ in range(3 if sizes == "even" else 0):
             Y = Y / Y.sum(dim=0)
             Y = Y / Y.sum(dim=1, keepdim=True)
     return Y.argmax(dim=1)
 
 
+@pytest.mark.parametrize("sizes", ["even", "free"])
 @pytest.mark.parametrize("new", [[0, 1], [2, 3, 1], [3, 0, 2, 1]])
 @pytest.mark.parametrize("seed", range(5))
-def test_is_the_obvious_loop(problem, seed, new):
-    space, _ = problem
-    near, graph = outlook(space, arbitrary(seed), C)
+def test_is_the_obvious_loop(problem, seed, new, sizes):
+    space, truth = problem
+    given = [arbitrary(seed), arbitrary(seed + 100)]
+    if sizes == "free":
+        given = [partly(truth, seed), partly(truth, seed + 100)]
+    near, graph = outlook(space, given[0], C, sizes)
     kept = near.clone()
-    start = Start(arbitrary(seed + 100), torch.tensor(new))
-    (found,) = anneal_new(space, [start], near, graph, steps=STEPS)
-    assert torch.equal(found, obvious(space, start, near, graph))
+    start = Start(given[1], torch.tensor(new))
+    (found,) = anneal_new(space, [start], near, graph, steps=STEPS, sizes=sizes)
+    assert torch.equal(found, obvious(space, start, near, graph, sizes))
     assert torch.equal(near, kept)
 
 
@@ -56,3 +88,15 @@ def test_starts_side_by_side_do_not_see_each_other(problem):
     for start, found in zip(starts, together, strict=True):
         (alone,) = anneal_new(space, [start], near, graph, steps=STEPS)
         assert torch.equal(found, alone)
+
+
+def test_clusters_of_unequal_sizes_stay_only_where_sizes_are_free(uneven):
+    space, truth = uneven
+    found = {
+        sizes: anneal(
+            space, softened(truth, 5), hot=0.3, steps=40, first_graph=0.0, sizes=sizes
+        )
+        for sizes in ("even", "free")
+    }
+    assert clustering_accuracy(truth, found["free"]) > 0.95
+    assert clustering_accuracy(truth, found["even"]) < 0.85

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from sagl.evaluation import clustering_accuracy
-from sagl.partition.moves import jump
+from sagl.partition.evidence import evidence
+from sagl.partition.moves import filled, jump
 from sagl.partition.score import confusion, graph_information, score
 from sagl.partition.space import Space
 from tests.conftest import clustered_views
@@ -85,3 +86,48 @@ def test_a_merge_tells_less_of_neighbours(problem):
     space, truth = problem
     merged = torch.where(truth == 1, 0, truth)
     assert graph_information(space, truth, C) > graph_information(space, merged, C)
+
+
+class TestFreeSizes:
+    def test_an_empty_cluster_is_filled_where_another_clearly_is_two(self, uneven):
+        space, truth = uneven
+        for one, other in ((0, 1), (1, 2), (0, 4)):
+            labels = torch.where(truth == other, one, truth)
+            before = clustering_accuracy(truth, labels)
+            # The first proposals are those that use the empty cluster.
+            found = jump(space, labels, 5, proposals=10, sizes="free")
+            assert clustering_accuracy(truth, found) > max(0.95, before)
+            assert len(found.unique()) == 5
+
+    def test_the_value_of_the_evidence_never_falls(self, uneven):
+        space, truth = uneven
+        generator = torch.Generator().manual_seed(0)
+        arbitrary = torch.randint(5, (len(truth),), generator=generator)
+        for labels in (truth, torch.where(truth == 1, 0, truth), arbitrary):
+            before = evidence(space, labels, 5).value
+            found = jump(space, labels, 5, proposals=5, sizes="free")
+            assert evidence(space, found, 5).value >= before
+
+
+class TestFilled:
+    def test_clusters_that_are_two_are_split_until_all_are_used(self, uneven):
+        space, truth = uneven
+        labels = torch.where(truth == 1, 0, truth)
+        kept = labels.clone()
+        found = filled(space, labels, 5)
+        assert clustering_accuracy(truth, found) > 0.95
+        changed = found != labels
+        assert (found[changed] == 1).all()
+        assert torch.equal(labels, kept)
+
+    def test_several_empty_clusters_take_parts_of_several_others(self, uneven):
+        space, truth = uneven
+        labels = truth % 3
+        found = filled(space, labels, 5)
+        assert found.unique().tolist() == list(range(5))
+        for new in (3, 4):
+            assert len(labels[found == new].unique()) == 1
+
+    def test_nothing_changes_where_all_are_used(self, uneven):
+        space, truth = uneven
+        assert torch.equal(filled(space, truth, 5), truth)

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sagl import SAGL
+from sagl import SAGL, Views
 from sagl.evaluation import clustering_accuracy
 from sagl.nn.network import vote_by_product
 from sagl.partition.anneal import anneal, softened
@@ -24,6 +24,7 @@ from sagl.partition.score import (
 from sagl.partition.search import candidates_of, search
 from sagl.partition.space import Space
 from tests.conftest import clustered_views
+from tests.partition.conftest import UNEVEN, blobs, space_of
 
 checked = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 C = 4
@@ -230,15 +231,32 @@ def test_sharpening_changes_confidence_and_not_the_graph():
         np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-5)
 
 
-def test_nobody_is_put_into_a_cluster_that_was_empty():
+@pytest.mark.parametrize("sizes", ["even", "free"])
+def test_nobody_is_put_into_a_cluster_that_was_empty(sizes):
     views, truth = clustered_views(160, spread=1.0)
     model = SAGL(C + 1, steps=5, refine=False, random_state=0).fit(views)
     features = [torch.from_numpy(h - h.mean(axis=0)) for _, h in views.items()]
-    predict_labels(model.network_, Space(features), torch.from_numpy(truth), 10.0)
+    space, labels = Space(features), torch.from_numpy(truth)
+    predict_labels(model.network_, space, labels, 10.0, sizes)
     model.adopt(model.network_, model.settings_, views)
     probabilities = model.predict_proba(views)
     assert np.isfinite(probabilities).all()
     assert set(probabilities.argmax(axis=1)) <= set(range(C))
+
+
+def test_small_clusters_are_predicted_better_as_log_odds():
+    views, truth = blobs(UNEVEN)
+    space, labels = space_of(views), torch.from_numpy(truth)
+    rows = {name: x.numpy() for name, x in zip(views.names, space.views, strict=True)}
+    params = {"refine": False, "normalize": "none", "random_state": 0}
+    model = SAGL(5, steps=50, learning_rate=0.01, **params).fit(rows)
+    right = {}
+    for sizes in ("even", "free"):
+        predict_labels(model.network_, space, labels, 1.0, sizes)
+        model.adopt(model.network_, model.settings_, Views(rows))
+        right[sizes] = (model.predict(rows) == truth).mean()
+    assert right["free"] >= right["even"]
+    assert right["free"] > 0.95
 
 
 @checked

@@ -77,6 +77,10 @@ def fit(
         bool | None,
         typer.Option(help="Search on from what the network found; by the recipe."),
     ] = None,
+    cluster_sizes: Annotated[
+        str,
+        typer.Option(help="even, free, or auto: free where the evidence is clear."),
+    ] = "auto",
     restarts: Annotated[
         int, typer.Option(help="Networks trained; the best is chosen without labels.")
     ] = 1,
@@ -115,6 +119,7 @@ def fit(
         graph=graph,
         gate=gate,
         refine=refine,
+        cluster_sizes=cluster_sizes,
         n_restarts=restarts,
         n_anchors="auto" if anchors is None else anchors,
         random_state=seed,

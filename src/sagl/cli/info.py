@@ -38,6 +38,7 @@ def describe(run: Path) -> dict[str, Any]:
         "cluster_count": config.get("cluster_count"),
         "score": config.get("score"),
         "view_weights": config.get("view_weights"),
+        "size_choice": config.get("cluster_sizes"),
         "n_clusters_found": int((sizes > 0).sum()),
         "cluster_sizes": sizes.tolist(),
         "mean_confidence": float(saved.confidence.mean()),
@@ -77,6 +78,8 @@ def show(run: Path) -> None:
             f"{v['name']} {weight:.0%}"
             for v, weight in zip(facts["views"], facts["view_weights"], strict=True)
         )
+    if facts["size_choice"] is not None:
+        rows["clusters"] += f" ({facts['size_choice']})"
     if facts["cluster_count"] is not None:
         from sagl.partition.count import ClusterCount
 

@@ -17,6 +17,7 @@ _OPTIONS = {
             *("beta", "dropout", "alpha", "graph", "gate"),
         )
     },
+    "cluster_sizes": "--cluster-sizes",
     "n_restarts": "--restarts",
     "n_anchors": "--anchors",
 }

@@ -10,24 +10,31 @@ which is the network's own step with its linear maps solved in closed form. A st
 the graph of the features; from the middle on half of it is the graph of the linear
 features z, as in the paper. Hot, all labels are alike; as the temperature falls the
 clusters that are easiest to predict condense first.
+
+That makes clusters of about equal sizes. Where sizes are to be free, p is turned into
+log odds, which are fair to small clusters, and nothing is brought to equal shares.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from sagl.nn.sparse import CSR, multiply
+from sagl.partition.evidence import log_odds
 from sagl.partition.space import Space, affinity, mean_of, one_hot, row_stochastic
+
+Sizes = Literal["even", "free"]  # of clusters
 
 GRAPH_WEIGHT = 0.5
 START, WARM, COOL, COLD = 1.0, 0.5, 0.3, 0.1
 _BALANCE_ROUNDS = 3
 _NEW_GRAPHS = 3  # how often the graph of z is built anew
 _SOFTNESS = 0.3  # of labels that annealing starts from
+_CALM = 0.1  # of log odds: at the lowest temperature they are taken as they are
 
 
 @torch.no_grad()
@@ -39,6 +46,7 @@ def anneal(
     hot: float = START,
     cold: float = COLD,
     first_graph: float = 0.4,
+    sizes: Sizes = "even",
 ) -> Tensor:
     """Labels (n,) that soft labels Y, (n, C), condense to.
 
@@ -52,8 +60,8 @@ def anneal(
         z = [fit.left_out(centred) for fit in space.fits]
         if step >= first and (step - first) % every == 0:
             graph = _with_graph_of(z, space)
-        p = _representations(space, z, graph, centred)
-        Y = _condensed(p, hot * (cold / hot) ** (step / steps))
+        p = _representations(space, z, graph, centred, sizes)
+        Y = _condensed(p, hot * (cold / hot) ** (step / steps), sizes)
     return Y.argmax(dim=1)
 
 
@@ -66,7 +74,13 @@ class Start(NamedTuple):
 
 @torch.no_grad()
 def anneal_new(
-    space: Space, starts: Sequence[Start], near: Tensor, graph: CSR, *, steps: int
+    space: Space,
+    starts: Sequence[Start],
+    near: Tensor,
+    graph: CSR,
+    *,
+    steps: int,
+    sizes: Sizes = "even",
 ) -> list[Tensor]:
     """Labels (n,) that each start condenses to, the other clusters predicted as before.
 
@@ -75,30 +89,32 @@ def anneal_new(
     all starts in one product: that is what makes it much cheaper than ``anneal``.
     """
     new = [start.new for start in starts]
-    sizes = [len(k) for k in new]
     n_clusters = near.shape[1]
     Y = [softened(start.labels, n_clusters) for start in starts]
     for step in range(steps):
         moving = torch.cat([y[:, k] for y, k in zip(Y, new, strict=True)], dim=1)
         centred = moving - moving.mean(dim=0)
         z = [fit.left_out(centred) for fit in space.fits]
-        p = torch.split(_representations(space, z, graph, centred), sizes, dim=1)
+        p = _representations(space, z, graph, centred, sizes)
+        parts = torch.split(p, [len(k) for k in new], dim=1)
         temperature = COOL * (COLD / COOL) ** (step / steps)
         Y = [
-            _condensed(near.index_copy(1, k, part), temperature)
-            for k, part in zip(new, p, strict=True)
+            _condensed(near.index_copy(1, k, part), temperature, sizes)
+            for k, part in zip(new, parts, strict=True)
         ]
     return [y.argmax(dim=1) for y in Y]
 
 
 @torch.no_grad()
-def outlook(space: Space, labels: Tensor, n_clusters: int) -> tuple[Tensor, CSR]:
+def outlook(
+    space: Space, labels: Tensor, n_clusters: int, sizes: Sizes = "even"
+) -> tuple[Tensor, CSR]:
     """p, (n, C), and the graph that annealing would have near labels (n,)."""
     Y = softened(labels, n_clusters)
     centred = Y - Y.mean(dim=0)
     z = [fit.left_out(centred) for fit in space.fits]
     graph = _with_graph_of(z, space)
-    return _representations(space, z, graph, centred), graph
+    return _representations(space, z, graph, centred, sizes), graph
 
 
 def softened(labels: Tensor, n_clusters: int) -> Tensor:
@@ -107,15 +123,20 @@ def softened(labels: Tensor, n_clusters: int) -> Tensor:
 
 
 def _representations(
-    space: Space, z: Sequence[Tensor], graph: CSR, centred: Tensor
+    space: Space, z: Sequence[Tensor], graph: CSR, centred: Tensor, sizes: Sizes
 ) -> Tensor:
     p = space.mean(z) + GRAPH_WEIGHT * multiply(graph, centred)
+    if sizes == "free":
+        above = centred - centred.amin(dim=0)
+        return _CALM * log_odds(p, above / above.amax(dim=0).clamp_min(1e-9))
     return p / p.std(dim=0).clamp_min(1e-6)
 
 
-def _condensed(p: Tensor, temperature: float) -> Tensor:
-    """softmax, then shares of clusters brought close to equal (Sinkhorn's steps)."""
+def _condensed(p: Tensor, temperature: float, sizes: Sizes) -> Tensor:
+    """softmax; for even sizes, shares brought close to equal (Sinkhorn's steps)."""
     Y = torch.softmax(p / temperature, dim=1)
+    if sizes == "free":
+        return Y
     for _ in range(_BALANCE_ROUNDS):
         Y /= (Y.mean(dim=0) * Y.shape[1]).clamp_min_(1e-12)
         Y /= Y.sum(dim=1, keepdim=True)

@@ -13,8 +13,9 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from sagl.partition.anneal import Start, anneal_new, outlook
+from sagl.partition.anneal import Sizes, Start, anneal_new, outlook
 from sagl.partition.centres import kmeans_labels
+from sagl.partition.evidence import evidence, mistaken
 from sagl.partition.score import confusion, neighbour_information, score
 from sagl.partition.space import Space
 
@@ -32,36 +33,58 @@ def jump(
     *,
     proposals: int = PROPOSALS,
     considered: int = CONSIDERED,
+    sizes: Sizes = "even",
 ) -> Tensor:
     """Labels (n,) of at least the same score, from labels 0 … C − 1, (n,).
+
+    Where sizes are free, partitions are compared by the value of their evidence.
 
     It ends after so many proposals, or when none of those that combine the so many most
     promising merges and splits is an improvement.
     """
     at_once = max(1, min(_AT_ONCE, _ENTRIES // (len(labels) * n_clusters)))
-    best = score(space, labels, n_clusters).total
+    best = _value(space, labels, n_clusters, sizes)
     left = proposals
     queue: list[Start] | None = None
     while left > 0:
         if queue is None:
-            queue = _proposals(space, labels, n_clusters, considered)
-            near, graph = outlook(space, labels, n_clusters)
+            queue = _proposals(space, labels, n_clusters, considered, sizes)
+            near, graph = outlook(space, labels, n_clusters, sizes)
         starts, queue = queue[: min(at_once, left)], queue[at_once:]
         if not starts:
             break
         left -= len(starts)
-        for found in anneal_new(space, starts, near, graph, steps=_STEPS):
-            value = score(space, found, n_clusters).total
+        for found in anneal_new(space, starts, near, graph, steps=_STEPS, sizes=sizes):
+            value = _value(space, found, n_clusters, sizes)
             if value > best:
                 best, labels, queue = value, found, None
     return labels
 
 
+def filled(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
+    """Labels (n,) that use every cluster: others are split, where that tells most."""
+    unused = torch.nonzero(torch.bincount(labels, minlength=n_clusters) == 0).flatten()
+    if len(unused) == 0:
+        return labels
+    labels = labels.clone()
+    halves = _halves(space, labels, n_clusters)
+    for cluster, half in zip(unused.tolist(), halves, strict=False):
+        labels[half] = cluster
+    return labels
+
+
+def _value(space: Space, labels: Tensor, n_clusters: int, sizes: Sizes) -> float:
+    if sizes == "free":
+        return evidence(space, labels, n_clusters).value
+    return score(space, labels, n_clusters).total
+
+
 def _proposals(
-    space: Space, labels: Tensor, n_clusters: int, considered: int
+    space: Space, labels: Tensor, n_clusters: int, considered: int, sizes: Sizes
 ) -> list[Start]:
     """Partitions with one merge and one split, the most promising first."""
-    pairs = _alike(space, labels, n_clusters)[:considered]
+    judge = mistaken if sizes == "free" else confusion
+    pairs = _alike(judge(space, labels, n_clusters))[:considered]
     halves = _halves(space, labels, n_clusters)[:considered]
     found = []
     ranked = product(enumerate(pairs), enumerate(halves))
@@ -75,14 +98,22 @@ def _proposals(
     return found
 
 
-def _alike(space: Space, labels: Tensor, n_clusters: int) -> list[tuple[int, int]]:
-    """Pairs of clusters, those first of which most is mistaken for the other."""
-    mistaken = confusion(space, labels, n_clusters)
-    size = mistaken.sum(dim=0)
-    share = (mistaken + mistaken.T) / (size[:, None] + size).clamp_min(1)
+def _alike(confused: Tensor) -> list[tuple[int, int]]:
+    """Pairs of clusters, those first of which most is mistaken for the other.
+
+    An empty cluster costs nothing to merge: one pair with it comes before all others.
+    """
+    n_clusters = len(confused)
+    size = confused.sum(dim=0)
+    share = (confused + confused.T) / (size[:, None] + size).clamp_min(1)
     first, second = torch.triu_indices(n_clusters, n_clusters, offset=1)
     order = share[first, second].argsort(descending=True, stable=True)
-    return list(zip(first[order].tolist(), second[order].tolist(), strict=True))
+    pairs = list(zip(first[order].tolist(), second[order].tolist(), strict=True))
+    unused = torch.nonzero(size == 0).flatten().tolist()
+    if unused:
+        smallest = int(torch.where(size > 0, size, torch.inf).argmin())
+        pairs.insert(0, (smallest, unused[0]))
+    return pairs
 
 
 def _halves(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:

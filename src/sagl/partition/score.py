@@ -58,7 +58,7 @@ def neighbour_information(space: Space, labels: Tensor, n_clusters: int) -> floa
 def graph_information(space: Space, labels: Tensor, n_clusters: int) -> float:
     """What the label of a neighbour in the graph tells of the label, in nats."""
     A = space.affinity
-    ends = _joint(labels[A.rows()], labels[A.cols], n_clusters, A.entries)
+    ends = joint(labels[A.rows()], labels[A.cols], n_clusters, A.entries)
     return mutual_information(ends)
 
 
@@ -73,7 +73,7 @@ def guesses(judges: Sequence[Ridge], labels: Tensor, n_clusters: int) -> list[Te
     share = Y.mean(dim=0)
     # An empty cluster has no share to be predicted: nobody is put into it.
     predicted = [(judge.left_out(Y - share) + share).argmax(dim=1) for judge in judges]
-    return [_joint(p, labels, n_clusters) for p in predicted]
+    return [joint(p, labels, n_clusters) for p in predicted]
 
 
 def best_of(
@@ -92,5 +92,6 @@ def mutual_information(joint: Tensor) -> float:
     return float((p[seen] * (p[seen] / expected[seen]).log()).sum())
 
 
-def _joint(a: Tensor, b: Tensor, n: int, weights: Tensor | None = None) -> Tensor:
+def joint(a: Tensor, b: Tensor, n: int, weights: Tensor | None = None) -> Tensor:
+    """Counts, or sums of weights, of each pair of labels 0 … n − 1: (n, n)."""
     return torch.bincount(a * n + b, weights=weights, minlength=n * n).reshape(n, n)

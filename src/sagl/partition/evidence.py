@@ -1,0 +1,107 @@
+"""How much speaks for each cluster, in nats, whatever the sizes of the clusters.
+
+What predicts the members of a small cluster, a ridge regression or a vote of
+neighbours, gives small numbers: compared as they are, they favour large clusters. Per
+cluster, two groups with one number p each and the same variance, the classical rule is
+
+    log odds = (p − middle) · slope
+    middle   = half way between the means of p inside and outside of the cluster
+    slope    = distance of these means / variance within the two groups
+
+to which a prior adds the logarithm of the cluster's share.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sagl.partition.score import joint, neighbour_information
+from sagl.partition.space import Space, one_hot
+
+_TINY = 1e-6
+# The groups of a sample are not independent, so log odds of all clusters together are
+# too sure: they predict labels best when about halved.
+_TRUST = 0.5
+_LEAST = -10.0  # log probability: one sample cannot ruin a partition
+# A partition is worth its information per so much of its entropy: clusters of equal
+# sizes could say most, so that what they say counts less.
+_POWER = 0.75
+
+
+class Line(NamedTuple):
+    """Log odds of each cluster, (C,) each: (p − middle) · slope."""
+
+    middle: Tensor
+    slope: Tensor
+
+
+def line(p: Tensor, membership: Tensor) -> Line:
+    """Of predictions p, (n, C), for samples that belong so much, 0 to 1, (n, C)."""
+    n = len(p)
+    inside = membership.sum(dim=0).clamp_min(_TINY)
+    outside = (n - inside).clamp_min(_TINY)
+    mean_inside = (p * membership).sum(dim=0) / inside
+    mean_outside = (p.sum(dim=0) - mean_inside * inside) / outside
+    apart = (mean_inside - mean_outside).clamp_min(_TINY)
+    between = inside * outside / n**2 * apart**2
+    within = (p.var(dim=0) - between).clamp_min(_TINY)
+    return Line((mean_inside + mean_outside) / 2, apart / within)
+
+
+def log_odds(p: Tensor, membership: Tensor) -> Tensor:
+    """Of each sample and cluster, (n, C)."""
+    middle, slope = line(p, membership)
+    return (p - middle) * slope
+
+
+def left_out_evidence(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
+    """Per view, what speaks for each cluster without the sample's own label, (n, C)."""
+    Y = one_hot(labels, n_clusters)
+    share = Y.mean(dim=0)
+    prior = share.clamp_min(1e-9).log()
+    predicted = [fit.left_out(Y - share) for fit in space.fits]
+    return [_TRUST * log_odds(z, Y) + prior for z in predicted]
+
+
+def mistaken(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
+    """As ``score.confusion``, with clusters of any size told apart fairly."""
+    found = left_out_evidence(space, labels, n_clusters)
+    return space.mean([joint(e.argmax(dim=1), labels, n_clusters) for e in found])
+
+
+class Evidence(NamedTuple):
+    """What views and neighbours tell of the labels, and all there is to tell."""
+
+    information: float
+    entropy: float
+
+    @property
+    def share(self) -> float:
+        """Of what there is to tell, by views and again by neighbours: 0 to 2."""
+        return self.information / max(self.entropy, _TINY)
+
+    @property
+    def value(self) -> float:
+        """What partitions of unequal clusters are compared by."""
+        value: float = self.information / max(self.entropy, _TINY) ** _POWER
+        return value
+
+
+@torch.no_grad()
+def evidence(space: Space, labels: Tensor, n_clusters: int) -> Evidence:
+    """Of labels 0 … C − 1, (n,).
+
+    The information of a view is bounded from below by the entropy of the labels plus
+    the mean log probability that it gives them, each sample left out.
+    """
+    share = torch.bincount(labels, minlength=n_clusters).double() / len(labels)
+    entropy = -float(torch.special.xlogy(share, share).sum())
+    told = neighbour_information(space, labels, n_clusters)
+    found = left_out_evidence(space, labels, n_clusters)
+    for weight, e in zip(space.weights, found, strict=True):
+        own = e.log_softmax(dim=1).gather(1, labels[:, None]).clamp_min(_LEAST)
+        told += weight * (entropy + float(own.mean()))
+    return Evidence(told, entropy)

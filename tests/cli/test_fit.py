@@ -1,0 +1,57 @@
+"""``sagl fit`` with clusters of free sizes, and what ``sagl info`` says of them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from sagl import SAGL
+from tests.conftest import clustered_views
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory):
+    """Of a fit that takes a moment."""
+    directory = tmp_path_factory.mktemp("files")
+    views, _ = clustered_views(120)
+    found = ["--clusters", 4, "--steps", 5, "--seed", 0, "--quiet"]
+    for name, array in views.items():
+        np.save(directory / f"{name}.npy", array)
+        found += ["--view", f"{name}={directory}/{name}.npy"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("more", "given", "found"),
+    [
+        ((), "auto", "even"),
+        (("--cluster-sizes", "even"), "even", "even"),
+        (("--cluster-sizes", "free"), "free", "free"),
+    ],
+)
+def test_sizes_of_clusters(sagl_cli, options, tmp_path, more, given, found):
+    run = tmp_path / "run"
+    code, _, error = sagl_cli("fit", *options, *more, "--out", run)
+    assert code == 0, error
+    model = SAGL.load(run)
+    assert model.cluster_sizes == given
+    assert model.cluster_sizes_ == found
+    assert json.loads(sagl_cli("info", run, "--json")[1])["size_choice"] == found
+    assert f"({found})" in sagl_cli("info", run)[1]
+
+
+def test_without_a_search_there_is_no_choice_of_sizes(sagl_cli, options, tmp_path):
+    run = tmp_path / "run"
+    assert sagl_cli("fit", *options, "--no-refine", "--out", run)[0] == 0
+    assert json.loads(sagl_cli("info", run, "--json")[1])["size_choice"] is None
+    shown = sagl_cli("info", run)[1]
+    assert "(even)" not in shown
+    assert "(free)" not in shown
+
+
+def test_other_sizes_are_refused_by_name(sagl_cli, options, tmp_path):
+    run = tmp_path / "run"
+    code, _, error = sagl_cli("fit", *options, "--cluster-sizes", "big", "--out", run)
+    assert code == 2
+    assert "cluster_sizes must be one of 'auto', 'even', 'free'; got 'big'" in error
+    assert not (run / "config.json").exists()
