@@ -1,0 +1,83 @@
+"""Clusters of even and of free sizes on sets with and without a tail: who is right?
+
+    python benchmarks/sizes.py --data ../shared/data --tails 1 5 20
+
+Class sizes of the training split fall geometrically to one in TAIL. The search runs on
+the training samples without a network; what it finds is then let go without being
+doubted. Printed are ACC of both on these samples, what decides between them, and what
+`SAGL(cluster_sizes="auto")` would take. Labels only score.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import versions
+from cache import Job, measure
+from data import load
+from per_set import parser_of
+from sagl.evaluation import clustering_accuracy
+from sagl.partition.evidence import evidence
+from sagl.partition.search import search
+from sagl.partition.space import Space, neighbours_among
+from sagl.partition.unequal import is_clear, unequal
+from sagl.partition.weights import weigh
+from sagl.training.feed import standardized
+
+MOST = 5_000  # samples that a search looks at, as in a fit
+
+
+def run(job: Job) -> Job:
+    torch.set_num_threads(1)
+    place, seed = Path(job["data"]), job["seed"]
+    split = load(place, job["set"])
+    labels = np.load(place / job["set"] / "train" / "labels.npy")
+    order = np.random.default_rng(seed).permutation(np.unique(labels))
+    versions.TAIL = job["tail"]
+    rows = versions.tail_rows(labels, order)
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(rows)[:MOST])
+    truth, C = labels[rows], split.n_clusters
+    features = standardized(split.train, rows, torch.device("cpu"))
+    space = weigh(Space(features, neighbours_among(len(rows), C)), C, seed)
+    even = search(space, C, seed)
+    free = unequal(space, C, seed, even, doubted=False)
+    assert free is not None
+    found = [candidates[0].labels for candidates in (even, free)]
+    before, after = (evidence(space, labels, C) for labels in found)
+    return {
+        "even": clustering_accuracy(truth, found[0].numpy()),
+        "free": clustering_accuracy(truth, found[1].numpy()),
+        "gain": after.share - before.share,
+        "given_up": before.entropy - after.entropy,
+        "clear": is_clear(before, after),
+    }
+
+
+def main() -> None:
+    parser = parser_of(__doc__, "sizes.jsonl", "seeds", 1)
+    parser.add_argument("--tails", type=int, nargs="+", default=[1, 5, 20])
+    options = parser.parse_args()
+    jobs = [
+        {"data": options.data, "set": name, "seed": seed, "tail": tail}
+        for name in options.sets
+        for tail in options.tails
+        for seed in range(options.repeats)
+    ]
+    results = measure(jobs, run, options.cache, options.jobs)
+    head = ("set", "tail", "seed", "even", "free", "gain", "given up", "taken")
+    print("|", " | ".join(head), "|")
+    print("|" + "---|" * len(head))
+    for r in results:
+        taken = "free" if r["clear"] else "even"
+        print(
+            f"| {r['set']} | 1:{r['tail']} | {r['seed']} | {r['even']:.3f} "
+            f"| {r['free']:.3f} | {r['gain']:.3f} | {r['given_up']:.2f} | {taken} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
