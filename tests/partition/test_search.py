@@ -242,6 +242,7 @@ def test_nobody_is_put_into_a_cluster_that_was_empty(sizes):
     probabilities = model.predict_proba(views)
     assert np.isfinite(probabilities).all()
     assert set(probabilities.argmax(axis=1)) <= set(range(C))
+    assert probabilities[:, C].max() < 0.01
 
 
 def test_small_clusters_are_predicted_better_as_log_odds():

@@ -103,6 +103,12 @@ def test_what_must_be_gained_to_be_clear(share, even_entropy, free_entropy, need
         assert is_clear(even, free) is clear
 
 
+@pytest.mark.parametrize("information", [0.0, -0.01])
+def test_even_clusters_may_tell_nothing_at_all(information):
+    assert is_clear(Evidence(information, 1.0), Evidence(0.5, 0.9))
+    assert not is_clear(Evidence(information, 1.0), Evidence(0.0, 0.0))
+
+
 def test_what_must_be_gained_is_as_measured():
     found = (module._GAIN, module._PER_NAT, module._ELASTICITY)
     assert found == (0.04, 0.3, 0.65)

@@ -62,7 +62,10 @@ def jump(
 
 
 def filled(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
-    """Labels (n,) that use every cluster: others are split, where that tells most."""
+    """Labels (n,) that use every cluster: others are split, where that tells most.
+
+    Where fewer can be split than are empty, some stay so.
+    """
     unused = torch.nonzero(torch.bincount(labels, minlength=n_clusters) == 0).flatten()
     if len(unused) == 0:
         return labels

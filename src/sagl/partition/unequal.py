@@ -99,8 +99,8 @@ def is_clear(even: Evidence, free: Evidence) -> bool:
     given_up = even.entropy - free.entropy
     if given_up <= 0:
         return True
-    factor, price = free.share / even.share, even.entropy / free.entropy
-    return gain >= _PER_NAT * given_up and factor >= price**_ELASTICITY
+    factor = (even.entropy / max(free.entropy, 1e-9)) ** _ELASTICITY
+    return gain >= _PER_NAT * given_up and free.share >= factor * even.share
 
 
 def steps_of() -> int:
