@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-import versions
 from cache import Job, measure
 from data import load
 from per_set import parser_of
@@ -26,6 +25,7 @@ from sagl.partition.space import Space, neighbours_among
 from sagl.partition.unequal import is_clear, unequal
 from sagl.partition.weights import weigh
 from sagl.training.feed import standardized
+from versions import tail_rows
 
 MOST = 5_000  # samples that a search looks at, as in a fit
 
@@ -36,8 +36,7 @@ def run(job: Job) -> Job:
     split = load(place, job["set"])
     labels = np.load(place / job["set"] / "train" / "labels.npy")
     order = np.random.default_rng(seed).permutation(np.unique(labels))
-    versions.TAIL = job["tail"]
-    rows = versions.tail_rows(labels, order)
+    rows = tail_rows(labels, order, job["tail"])
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(rows)[:MOST])
     truth, C = labels[rows], split.n_clusters
@@ -47,7 +46,7 @@ def run(job: Job) -> Job:
     free = unequal(space, C, seed, even, doubted=False)
     assert free is not None
     found = [candidates[0].labels for candidates in (even, free)]
-    before, after = (evidence(space, labels, C) for labels in found)
+    before, after = (evidence(space, clusters, C) for clusters in found)
     return {
         "even": clustering_accuracy(truth, found[0].numpy()),
         "free": clustering_accuracy(truth, found[1].numpy()),

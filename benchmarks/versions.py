@@ -68,13 +68,13 @@ def write_long_tail(place: Path, name: str, out: Path) -> Path:
     return out
 
 
-def tail_rows(labels: NDArray, order: NDArray) -> NDArray[np.int64]:
+def tail_rows(labels: NDArray, order: NDArray, tail: int = TAIL) -> NDArray[np.int64]:
     """Rows to keep, in their order: classes shrink geometrically along ``order``."""
     rng = np.random.default_rng(0)
     kept = []
     for rank, label in enumerate(order):
         rows = np.flatnonzero(labels == label)
-        share = TAIL ** -(rank / max(1, len(order) - 1))
+        share = tail ** -(rank / max(1, len(order) - 1))
         count = min(len(rows), max(FEWEST, round(share * len(rows))))
         kept.append(rng.choice(rows, count, replace=False))
     return np.sort(np.concatenate(kept))

@@ -108,8 +108,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         of a search for those that views and neighbours predict best; the network is
         then set to predict them.
     cluster_sizes : {"auto", "even", "free"}, default="auto"
-        Of clusters that ``refine`` finds: of about equal sizes, of any sizes, or of any
-        sizes only where the evidence for them is clear.
+        Of clusters that ``refine`` finds: "even" makes them of about equal sizes,
+        "free" of any, "auto" of any only where the evidence for them is clear.
     n_restarts : int, default=1
         How many networks are trained, from different seeds; a score that needs no
         labels chooses among them, or the search starts from all of them.

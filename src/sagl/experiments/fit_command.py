@@ -14,10 +14,9 @@ _OPTIONS = {
         name: f"--{name.replace('_', '-')}"
         for name in (
             *("recipe", "epochs", "steps", "batch_size", "learning_rate", "gamma"),
-            *("beta", "dropout", "alpha", "graph", "gate"),
+            *("beta", "dropout", "alpha", "graph", "gate", "cluster_sizes"),
         )
     },
-    "cluster_sizes": "--cluster-sizes",
     "n_restarts": "--restarts",
     "n_anchors": "--anchors",
 }

@@ -65,6 +65,20 @@ def anneal(
     return Y.argmax(dim=1)
 
 
+def polish(
+    space: Space,
+    labels: Tensor,
+    n_clusters: int,
+    *,
+    hot: float = COOL,
+    steps: int = 40,
+    sizes: Sizes = "even",
+) -> Tensor:
+    """Labels (n,) that labels (n,) condense to when they are warmed up a little."""
+    soft = softened(labels, n_clusters)
+    return anneal(space, soft, hot=hot, steps=steps, first_graph=0.0, sizes=sizes)
+
+
 class Start(NamedTuple):
     """A partition to anneal, and which of its clusters are new, (k,)."""
 

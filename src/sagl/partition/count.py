@@ -24,7 +24,7 @@ from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
 from sagl.nn.neighbours import unit_rows
-from sagl.partition.anneal import COOL, anneal, softened
+from sagl.partition.anneal import anneal, polish
 from sagl.partition.proposals import spectral_labels
 from sagl.partition.score import graph_information, guesses, mutual_information
 from sagl.partition.space import Ridge, Space, one_hot
@@ -148,8 +148,8 @@ def _try(
     told, everywhere = [], []
     for i, space in enumerate(spaces):
         if i % 2:
-            start = softened(spectral_labels(space, n_clusters, seed + i), n_clusters)
-            labels = anneal(space, start, hot=COOL, steps=_POLISH, first_graph=0.0)
+            start = spectral_labels(space, n_clusters, seed + i)
+            labels = polish(space, start, n_clusters, steps=_POLISH)
         else:
             start = _random_start(space, n_clusters, seed + i)
             labels = anneal(space, start, hot=_HOT, steps=_STEPS)

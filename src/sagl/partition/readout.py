@@ -41,7 +41,7 @@ def predict_labels(
     odds = _odds(space, centred, Y) if sizes == "free" else None
     for view, fit, share in zip(views, space.fits, space.weights, strict=True):
         W = fit.weights(centred)
-        middle, slope = odds or _alike(fit.x @ W)
+        middle, slope = odds or _standard(fit.x @ W)
         weight = (W * slope).T / row_length
         size, empty = weight.norm(dim=1), ~Y.any(dim=0)
         # A map of an empty cluster keeps its direction, which must not be zero.
@@ -56,7 +56,7 @@ def predict_labels(
         _multiply(view, share * len(views))
 
 
-def _alike(z: Tensor) -> Line:
+def _standard(z: Tensor) -> Line:
     """Every cluster to mean zero and deviation one."""
     return Line(z.mean(dim=0), 1 / z.std(dim=0).clamp_min(1e-6))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sagl.partition.anneal import COOL, WARM, anneal, softened
+from sagl.partition.anneal import WARM, anneal, polish, softened
 from sagl.partition.doubt import stability
 from sagl.partition.moves import CONSIDERED, PROPOSALS, jump
 from sagl.partition.proposals import centre_labels, consensus, spectral_labels
@@ -72,19 +72,19 @@ def search(
         if on_candidate is not None:
             on_candidate(candidate)
 
-    def polish(labels: Tensor, hot: float, steps: int) -> Tensor:
-        soft = softened(labels, C)
-        return anneal(space, soft, hot=hot, steps=steps, first_graph=0.0)
-
     def agree() -> None:
         best = [candidate.labels for candidate in sorted(found, key=_by_score)]
         for size in _COMMITTEES:
             labels = consensus(space, best[:size], C, seed % 2**32)
-            add(polish(labels, COOL, 40), "consensus, annealed")
+            add(polish(space, labels, C), "consensus, annealed")
 
     for labels in known:
         add(labels, "network")
-        add(polish(labels, WARM, 60), "network, annealed", own_start=True)
+        add(
+            polish(space, labels, C, hot=WARM, steps=60),
+            "network, annealed",
+            own_start=True,
+        )
     views = len(space.views)
     alone = min(views, restarts - 1) if views > 1 else 0
     places = [space, *(space.only(view) for view in range(alone))]
@@ -93,11 +93,11 @@ def search(
         labels = centre_labels(place, C, (seed + restart) % 2**32)
         labels = anneal(place, softened(labels, C))
         if place is not space:
-            labels = polish(labels, COOL, 40)
+            labels = polish(space, labels, C)
         add(labels, "k-means, annealed", own_start=True)
     spectral = spectral_labels(space, C, seed % 2**32)
     add(spectral, "spectral")
-    add(polish(spectral, COOL, 40), "spectral, annealed", own_start=True)
+    add(polish(space, spectral, C), "spectral, annealed", own_start=True)
     agree()
     for jumpers, considered, proposals in _ROUNDS:
         for candidate in sorted(found, key=_by_score)[:jumpers]:
@@ -105,7 +105,7 @@ def search(
                 space, candidate.labels, C, proposals=proposals, considered=considered
             )
             add(labels, "jumped")
-            add(polish(labels, COOL, 40), "jumped, annealed")
+            add(polish(space, labels, C), "jumped, annealed")
         agree()
     return sorted(found, key=_by_score)
 

@@ -17,7 +17,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from sagl.partition.anneal import COOL, anneal, softened
+from sagl.partition.anneal import anneal, polish, softened
 from sagl.partition.evidence import Evidence, evidence
 from sagl.partition.moves import filled, jump
 from sagl.partition.proposals import centre_labels
@@ -29,7 +29,6 @@ ClusterSizes = Literal["auto", "even", "free"]
 
 _STARTS = 2  # of k-means, beside the even clusters
 _ROUNDS = ((10, 100), (16, 400))  # how many considered and proposed, as in ``search``
-_POLISH = 40
 # What must be gained of the share, per nat of entropy given up, and by what factor when
 # entropy falls by a factor: with few clusters, a nat is much.
 _GAIN, _PER_NAT, _ELASTICITY = 0.04, 0.3, 0.65
@@ -62,10 +61,7 @@ def unequal(
     before = evidence(space, labels, C)
 
     def let_go(start: Tensor) -> Tensor:
-        soft = softened(start, C)
-        return anneal(
-            space, soft, hot=COOL, steps=_POLISH, first_graph=0.0, sizes="free"
-        )
+        return polish(space, start, C, sizes="free")
 
     def value(found: Tensor) -> float:
         on_step()
