@@ -107,6 +107,24 @@ class TestRoundTrip:
             assert torch.equal(tensor, state[name])
         assert not loaded.network_.training
 
+    def test_so_are_the_voters(self, model, run):
+        kept, voters = SAGL.load(run).voters_, model.voters_
+        assert kept[2:] == voters[2:]
+        assert torch.equal(kept.labels, voters.labels)
+        assert len(kept.features) == len(voters.features) == 2
+        for ours, theirs in zip(kept.features, voters.features, strict=True):
+            assert ours.dtype == theirs.dtype == torch.float16
+            assert torch.equal(ours, theirs)
+
+    def test_a_model_without_voters_has_none_again(self, views, tmp_path, others):
+        model = fit(views, refine=False)
+        model.save(tmp_path / "run")
+        loaded = SAGL.load(tmp_path / "run")
+        assert model.voters_ is loaded.voters_ is None
+        np.testing.assert_array_equal(
+            loaded.predict_proba(others), model.predict_proba(others)
+        )
+
     def test_parameters_survive(self, model, run):
         objects = ("device", "callbacks", "random_state")
         written, read = model.get_params(), SAGL.load(run).get_params()
@@ -280,6 +298,18 @@ class TestRefusedLoads:
         change_config(run, lambda config: config.update(format=1))
         with pytest.raises(ValueError, match=r"format 1, by an older sagl.*fit again"):
             SAGL.load(run)
+
+    def test_a_run_from_before_there_were_voters_is_read(self, views, tmp_path):
+        model = fit(views, refine=False)
+        run = tmp_path / "run"
+        model.save(run)
+        change_config(run, lambda config: config.update(format=3))
+        change_config(run, lambda config: config.pop("voters"))
+        np.testing.assert_array_equal(SAGL.load(run).predict(views), model.labels_)
+
+    def test_voters_that_are_not_where_they_should_be(self, run):
+        change_config(run, lambda config: config["voters"]["shares"].append(0.5))
+        assert "'voters.2'" in refused(run)
 
     def test_a_newer_format_may_differ_in_all_else(self, run):
         (run / "config.json").write_text('{"format": 9}')

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from sagl.nn.inference import Predictor
 from sagl.nn.network import Network
+from sagl.nn.voters import Voters
 from sagl.partition.anneal import Sizes
 from sagl.partition.doubt import stability
 from sagl.partition.readout import predict_labels, sharpen, sharpening
@@ -19,6 +20,7 @@ from sagl.partition.score import Score, best_of
 from sagl.partition.search import candidates_of, reproduced, search
 from sagl.partition.space import Space, neighbours_among
 from sagl.partition.unequal import steps_of, unequal
+from sagl.partition.vote import elect
 from sagl.partition.weights import weigh
 from sagl.prediction import anchors_from, answers, most_likely
 from sagl.settings import Settings
@@ -31,10 +33,11 @@ _SEARCH_PER_CLUSTER = 20
 
 
 class Refined(NamedTuple):
-    """What a search learned about views and clusters."""
+    """What a search learned about views and clusters, and who votes on new samples."""
 
     view_weights: list[float]
     cluster_sizes: Sizes
+    voters: Voters | None
 
 
 class Choice(NamedTuple):
@@ -95,9 +98,16 @@ def choose(
     length = float(torch.cat([h.norm(dim=1) for h in features]).mean())
     predict_labels(network, space, found[0].labels, length, sizes)
     told = answers(_predictor(network, settings, views), sample)
-    p = torch.cat([torch.stack(answer.p) for answer in told], dim=1)
-    sharpen(network, sharpening(p, float(stable.mean())))
-    refined = Refined(space.weights, sizes)
+    p = torch.cat([torch.stack(answer.p).mean(dim=0) for answer in told])
+    election = elect(space, found[0].labels, C, sizes)
+    voters = None
+    if election is not None:
+        voters = election.voters.louder(float(p.std()))
+        p = p + voters.weight * election.votes.to(p)
+    factor = sharpening(p, float(stable.mean()))
+    sharpen(network, factor)
+    voters = None if voters is None else voters.louder(factor)
+    refined = Refined(space.weights, sizes, voters)
     return Choice(best, found[0].score, refined, rows, stable)
 
 

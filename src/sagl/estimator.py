@@ -22,6 +22,7 @@ from sagl.device import pick_device
 from sagl.nn.inference import Predictor, whole_set
 from sagl.nn.network import Linear, Network, ViewNetwork
 from sagl.nn.objective import Objective
+from sagl.nn.voters import Voters
 from sagl.partition.count import ClusterCount
 from sagl.partition.doubt import doubt_curve
 from sagl.prediction import anchors_from, answers, most_likely
@@ -153,6 +154,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         The trained network.
     anchors_ : list of Tensor
         Linear features of the anchors, (a, C), one tensor per view.
+    voters_ : Voters or None
+        With ``refine``, unless they know far less than the network: training samples
+        whose clusters count in the prediction of samples near them.
     score_ : Score
         How well views and neighbours predict the clusters, in nats, if it was measured:
         with ``refine`` or several restarts.
@@ -268,15 +272,17 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
             networks = [trainer.network for trainer in trainers]
             choice = choose(networks, settings, views, device, progress=self.verbose)
         best = trainers[0 if choice is None else choice.best]
-        self.adopt(best.network, settings, views)
+        refined = None if choice is None else choice.refined
+        voters = None if refined is None else refined.voters
+        self.adopt(best.network, settings, views, voters)
         self.n_steps_ = best.step
         self.history_ = best.history
         self.labels_, self.confidence_ = most_likely(self._predictor, views)
         if choice is not None:
             self.score_ = choice.score
-            if choice.refined is not None:
-                self.view_weights_ = tuple(choice.refined.view_weights)
-                self.cluster_sizes_ = choice.refined.cluster_sizes
+            if refined is not None:
+                self.view_weights_ = tuple(refined.view_weights)
+                self.cluster_sizes_ = refined.cluster_sizes
             confidence = self.confidence_[choice.rows]
             self.doubt_ = doubt_curve(confidence, choice.stability)
         _warn_if_collapsed(self.labels_, settings)
@@ -339,14 +345,20 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         trainer.run()
         return trainer
 
-    def adopt(self, network: Network, settings: Settings, views: Views) -> Self:
+    def adopt(
+        self,
+        network: Network,
+        settings: Settings,
+        views: Views,
+        voters: Voters | None = None,
+    ) -> Self:
         """Predict with this network from now on; anchors are drawn from the views.
 
         ``fit`` ends with it. A callback may use it to see what the network would
         predict in the middle of training.
         """
         anchors = anchors_from(views, network, settings.n_anchors, settings.seed)
-        self._set_model(settings, views.names, views.widths, network, anchors)
+        self._set_model(settings, views.names, views.widths, network, anchors, voters)
         return self
 
     def fit_predict(self, X: Any, y: None = None) -> NDArray[np.int64]:
@@ -465,6 +477,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 view_widths=self.view_widths_,
                 network=self.network_.state_dict(),
                 anchors=self.anchors_,
+                voters=self.voters_,
                 history=self.history_,
                 n_steps=self.n_steps_,
                 labels=self.labels_,
@@ -487,7 +500,12 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise damaged(Path(directory), error) from None
         network.to(target).eval()
         model._set_model(
-            run.settings, run.view_names, run.view_widths, network, run.anchors
+            run.settings,
+            run.view_names,
+            run.view_widths,
+            network,
+            run.anchors,
+            run.voters,
         )
         model.n_steps_ = run.n_steps
         model.history_ = run.history
@@ -567,6 +585,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         widths: tuple[int, ...],
         network: Network,
         anchors: list[torch.Tensor],
+        voters: Voters | None,
     ) -> None:
         self.settings_ = settings
         self.n_clusters_ = settings.n_clusters
@@ -575,7 +594,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = sum(widths)
         self.network_ = network
         self.anchors_ = anchors
-        self._predictor = Predictor(network, anchors)
+        self.voters_ = voters
+        self._predictor = Predictor(network, anchors, voters)
 
 
 def _in_blocks(view: ViewNetwork, linear: Linear) -> csr_matrix:

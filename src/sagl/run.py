@@ -2,7 +2,8 @@
 
     config.json          format version, settings, views, checksums; written last
     model.safetensors    the network
-    anchors.safetensors  linear features of the anchors, one tensor per view
+    anchors.safetensors  linear features of the anchors, one tensor per view; features
+                         and clusters of the voters, where there are any
     history.jsonl        one record per line
     labels.csv           sample, cluster and confidence of the training samples
     graph.npz            mean of the views' graphs, SciPy CSR; written by `sagl fit`
@@ -28,6 +29,7 @@ from torch import Tensor
 
 from sagl._version import __version__
 from sagl.features.predictions import prediction_table, read_prediction_table
+from sagl.nn.voters import Voters
 from sagl.partition.anneal import Sizes
 from sagl.partition.count import ClusterCount
 from sagl.partition.doubt import DoubtCurve
@@ -36,7 +38,8 @@ from sagl.settings import Settings
 from sagl.storage import read_tensors, sha256, write_json, write_tensors, write_text
 from sagl.training.checkpoint import FILE_NAME as CHECKPOINT
 
-FORMAT = 3
+FORMAT = 4
+_OLDEST = 3  # that is read: the same without voters
 CONFIG = "config.json"
 MODEL = "model.safetensors"
 ANCHORS = "anchors.safetensors"
@@ -44,6 +47,7 @@ HISTORY = "history.jsonl"
 LABELS = "labels.csv"
 GRAPH = "graph.npz"
 COUNT = "cluster-count.json"  # while a fit with n_clusters="auto" lasts
+_VOTERS = "voters."  # how their tensors are called, beside those of the anchors
 _T = TypeVar("_T")
 _PARTS = (MODEL, ANCHORS, HISTORY, LABELS)
 
@@ -58,6 +62,7 @@ class SavedRun:
     view_widths: tuple[int, ...]
     network: dict[str, Tensor]
     anchors: list[Tensor]
+    voters: Voters | None
     history: list[dict[str, Any]]
     n_steps: int
     labels: NDArray[np.int64]
@@ -104,10 +109,9 @@ def write_run(directory: Path, run: SavedRun) -> None:
     refuse_existing_run(directory)
     make_writable(directory)
     history = "".join(json.dumps(record) + "\n" for record in run.history)
-    anchors = {str(i): z for i, z in enumerate(run.anchors)}
     try:
         write_tensors(directory / MODEL, run.network)
-        write_tensors(directory / ANCHORS, anchors)
+        write_tensors(directory / ANCHORS, _anchor_tensors(run))
         write_text(directory / HISTORY, history)
         table = prediction_table(run.labels, run.confidence, run.ids)
         write_text(directory / LABELS, table)
@@ -127,6 +131,7 @@ def write_run(directory: Path, run: SavedRun) -> None:
             "doubt": _optional(run.doubt, DoubtCurve.as_dict),
             "view_weights": _optional(run.view_weights, list),
             "cluster_sizes": run.cluster_sizes,
+            "voters": _optional(run.voters, _voting_rules),
             "sha256": {name: sha256(directory / name) for name in _PARTS},
         }
         write_json(directory / CONFIG, config)
@@ -156,10 +161,10 @@ def read_config(directory: Path) -> dict[str, Any]:
         raise ValueError(f"{directory} is not a run directory") from None
     except (KeyError, TypeError, ValueError, RecursionError):
         raise ValueError(f"{path} is damaged: not a run's configuration") from None
-    if version < FORMAT:
+    if version < _OLDEST:
         raise ValueError(
             f"{directory} is of format {version}, by an older sagl; this one reads "
-            f"format {FORMAT}: fit again"
+            f"formats {_OLDEST} to {FORMAT}: fit again"
         )
     if version > FORMAT:
         raise ValueError(
@@ -196,7 +201,8 @@ def read_run(directory: Path) -> SavedRun:
             view_names=tuple(view["name"] for view in config["views"]),
             view_widths=tuple(view["width"] for view in config["views"]),
             network=network,
-            anchors=[anchors[str(i)] for i in range(len(anchors))],
+            anchors=[anchors[str(i)] for i in range(len(config["views"]))],
+            voters=_optional(config.get("voters"), lambda r: _voters(r, anchors)),
             history=[json.loads(line) for line in history],
             n_steps=config["n_steps"],
             labels=labels,
@@ -211,6 +217,24 @@ def read_run(directory: Path) -> SavedRun:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(directory, error) from None
+
+
+def _anchor_tensors(run: SavedRun) -> dict[str, Tensor]:
+    tensors = {str(i): z for i, z in enumerate(run.anchors)}
+    if run.voters is not None:
+        tensors |= {f"{_VOTERS}{i}": x for i, x in enumerate(run.voters.features)}
+        tensors[f"{_VOTERS}labels"] = run.voters.labels
+    return tensors
+
+
+def _voting_rules(voters: Voters) -> dict[str, Any]:
+    """What is not a tensor."""
+    return {name: getattr(voters, name) for name in ("shares", "nearest", "weight")}
+
+
+def _voters(rules: dict[str, Any], tensors: dict[str, Tensor]) -> Voters:
+    features = [tensors[f"{_VOTERS}{i}"] for i in range(len(rules["shares"]))]
+    return Voters(features, tensors[f"{_VOTERS}labels"], **rules)
 
 
 def _optional(value: Any, convert: Callable[[Any], _T]) -> _T | None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from sagl import SAGL, Views
 from sagl.evaluation import clustering_accuracy
-from sagl.nn.network import vote_by_product
 from sagl.partition.anneal import anneal, softened
 from sagl.partition.proposals import centre_labels, consensus, spectral_labels
 from sagl.partition.readout import predict_labels, sharpen, sharpening
@@ -20,6 +19,7 @@ from sagl.partition.score import (
     mutual_information,
     neighbour_information,
     score,
+    split_information,
 )
 from sagl.partition.search import candidates_of, search
 from sagl.partition.space import Space
@@ -231,6 +231,20 @@ def test_sharpening_changes_confidence_and_not_the_graph():
         np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-5)
 
 
+@checked
+@given(st.integers(0, 99), st.floats(0.0, 1.0))
+def test_what_a_split_tells_is_what_the_split_labels_tell(problem, seed, share):
+    space = problem[0].weighted([2.0, 1.0])
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(C, (len(space),), generator=generator)
+    second = torch.rand(len(space), generator=generator) < share
+    told = split_information(space, labels, C, second)
+    for cluster in range(C):
+        split = torch.where((labels == cluster) & second, C, labels)
+        expected = neighbour_information(space, split, C + 1)
+        assert float(told[cluster]) == pytest.approx(expected, abs=1e-6)
+
+
 @pytest.mark.parametrize("sizes", ["even", "free"])
 def test_nobody_is_put_into_a_cluster_that_was_empty(sizes):
     views, truth = clustered_views(160, spread=1.0)
@@ -263,9 +277,9 @@ def test_small_clusters_are_predicted_better_as_log_odds():
 @checked
 @given(st.floats(0.3, 0.99), st.integers(0, 99))
 def test_mean_confidence_is_what_was_asked_for(wanted, seed):
-    p = 4 * torch.randn(2, 50, C, generator=torch.Generator().manual_seed(seed))
+    p = 8 * torch.randn(200, C, generator=torch.Generator().manual_seed(seed))
     factor = sharpening(p, wanted)
-    q = vote_by_product(torch.log_softmax(factor * p, dim=-1))
+    q = torch.softmax(factor * p, dim=-1)
     assert float(q.amax(dim=-1).mean()) == pytest.approx(wanted, abs=1e-3)
     assert sharpening(p, 1.0) > 19  # nobody is ever that sure
 

@@ -39,6 +39,7 @@ def describe(run: Path) -> dict[str, Any]:
         "score": config.get("score"),
         "view_weights": config.get("view_weights"),
         "size_choice": config.get("cluster_sizes"),
+        "voters": 0 if saved.voters is None else len(saved.voters.labels),
         "n_clusters_found": int((sizes > 0).sum()),
         "cluster_sizes": sizes.tolist(),
         "mean_confidence": float(saved.confidence.mean()),
@@ -78,6 +79,8 @@ def show(run: Path) -> None:
             f"{v['name']} {weight:.0%}"
             for v, weight in zip(facts["views"], facts["view_weights"], strict=True)
         )
+    if facts["voters"]:
+        rows["voters"] = f"{facts['voters']:,} samples, the nearest of which have a say"
     if facts["size_choice"] is not None:
         rows["clusters"] += f" ({facts['size_choice']})"
     if facts["cluster_count"] is not None:

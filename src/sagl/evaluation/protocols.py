@@ -6,6 +6,9 @@
   the answer depends on the order of the samples: sorted by class, batch mates are
   mostly of a sample's own class and the labels leak through the order. Both orders
   are scored, and the gap between them is reported.
+
+The last two ask the network alone. The voters of a refined model, training samples near
+the one asked about, belong to the first.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ A sample must get the same answer, to the last bit, alone or among others and in
 order. Two things stand in the way and both are removed here:
 
 * the graph: a new sample attends to the anchors (linear features of training samples,
-  kept with the model) and to itself, never to the other samples asked about;
+  kept with the model) and to itself, never to the other samples asked about; voters,
+  too, are training samples kept with the model;
 * rounding: a matrix product adds up its terms in an order that depends on the shapes
   around it. Operands are therefore rounded to a fixed-point grid on which every
   partial sum is an integer that float64 holds exactly, so no order can matter.
@@ -21,7 +22,9 @@ import torch
 from torch import Tensor
 
 from sagl.nn.entmax import entmax_rows
+from sagl.nn.neighbours import unit_rows
 from sagl.nn.network import Linear, Network, ViewNetwork, concatenate
+from sagl.nn.voters import Voters, ballot
 
 _MANTISSA = 53  # bits that float64 holds exactly
 # Scores held at once. The number of rows in a block depends on the anchors alone, and
@@ -75,9 +78,16 @@ class Predictor:
     network : Network
     anchors : sequence of Tensors of shape (a, C)
         Linear features z of the anchors, one tensor per view.
+    voters : Voters, optional
+        Whose votes are added to what a network says that votes by the product.
     """
 
-    def __init__(self, network: Network, anchors: Sequence[Tensor]) -> None:
+    def __init__(
+        self,
+        network: Network,
+        anchors: Sequence[Tensor],
+        voters: Voters | None = None,
+    ) -> None:
         self.device = _float64_device(next(network.parameters()).device)
         self.views = [_in_float64(view) for view in network.view_networks]
         self.vote = network.vote
@@ -87,25 +97,52 @@ class Predictor:
                 z if view.graph == "identity" else exact_matmul(z, view.V)
                 for view, z in zip(self.views, self.anchors, strict=True)
             ]
-        largest = max(len(z) for z in self.anchors)
+        self.voters = voters
+        self._electorate = [] if voters is None else self._prepared(voters.features)
+        kept = [*self.anchors, *(x.T for x in self._electorate)]
+        largest = max(len(rows) for rows in kept)
         self.block_rows = max(2, min(_MAX_ROWS, _BLOCK_SCORES // largest))
 
     @torch.no_grad()
     def answer(self, features: Sequence[Tensor]) -> Answer:
         """What the model says of at most ``block_rows`` samples, from raw features."""
         n = len(features[0])
-        p = self._representations(features)
-        q = self.vote(torch.log_softmax(torch.stack(p), dim=-1))
+        missing = self.block_rows - n
+        rows = [
+            view.encoder.standardize(torch.cat([h, h[:1].expand(missing, -1)]).double())
+            for view, h in zip(self.views, features, strict=True)
+        ]
+        p = self._representations(rows)
+        told = torch.stack(p)
+        if self.voters is not None:
+            told = told + self.voters.weight * self._votes(rows, self.voters)
+        q = self.vote(torch.log_softmax(told, dim=-1))
         return Answer(q[:n], [view[:n] for view in p])
 
-    def _representations(self, features: Sequence[Tensor]) -> list[Tensor]:
-        missing = self.block_rows - len(features[0])
+    def _prepared(self, features: Sequence[Tensor]) -> list[Tensor]:
+        """Voters as the right side of an exact product, (d, v)."""
+        columns = [x.to(self.device, torch.float64).T for x in features]
+        return [_on_grid(x, _bits(len(x)), dim=0) for x in columns]
+
+    def _votes(self, rows: Sequence[Tensor], voters: Voters) -> Tensor:
+        """The share of each cluster among the nearest voters, mean over views."""
+        labels = voters.labels.to(self.device)
+        n_clusters = len(self.views[0].bias)
+        votes = torch.zeros((), dtype=torch.float64, device=self.device)
+        for h, columns, share in zip(
+            rows, self._electorate, voters.shares, strict=True
+        ):
+            cosines = _on_grid(unit_rows(h), _bits(len(columns)), dim=1) @ columns
+            found = cosines.topk(voters.nearest, dim=1).indices
+            votes = votes + share * ballot(found, labels, n_clusters)
+        return votes
+
+    def _representations(self, rows: Sequence[Tensor]) -> list[Tensor]:
         out = []
         for view, h, z_anchors, keys in zip(
-            self.views, features, self.anchors, self.keys, strict=True
+            self.views, rows, self.anchors, self.keys, strict=True
         ):
-            h = torch.cat([h, h[:1].expand(missing, -1)]).double()
-            new = view.linear(view.encoder.standardize(h), exact_matmul)
+            new = view.linear(h, exact_matmul)
             if view.graph == "identity":
                 out.append(new.z + new.z + view.bias)
                 continue

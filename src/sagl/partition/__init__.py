@@ -10,4 +10,5 @@
 ``search``     many proposals, annealed, the best one by score
 ``unequal``    clusters of unequal sizes, where the evidence for them is clear
 ``readout``    a network that predicts given labels
+``vote``       how much the neighbours of a sample have to say beside the network
 """

@@ -131,6 +131,17 @@ def outlook(
     return _representations(space, z, graph, centred, sizes), graph
 
 
+@torch.no_grad()
+def evidence_of_maps(
+    space: Space, labels: Tensor, n_clusters: int, sizes: Sizes = "even"
+) -> Tensor:
+    """What the regressions of all views say without a sample's own label, (n, C)."""
+    Y = one_hot(labels, n_clusters)
+    centred = Y - Y.mean(dim=0)
+    z = space.mean([fit.left_out(centred) for fit in space.fits])
+    return _comparable(z, centred, sizes)
+
+
 def softened(labels: Tensor, n_clusters: int) -> Tensor:
     """Labels as soft labels that annealing can still change."""
     return (1 - _SOFTNESS) * one_hot(labels, n_clusters) + _SOFTNESS / n_clusters
@@ -140,6 +151,11 @@ def _representations(
     space: Space, z: Sequence[Tensor], graph: CSR, centred: Tensor, sizes: Sizes
 ) -> Tensor:
     p = space.mean(z) + GRAPH_WEIGHT * multiply(graph, centred)
+    return _comparable(p, centred, sizes)
+
+
+def _comparable(p: Tensor, centred: Tensor, sizes: Sizes) -> Tensor:
+    """Clusters brought to one scale: of unit deviation, or as log odds."""
     if sizes == "free":
         above = centred - centred.amin(dim=0)
         return _CALM * log_odds(p, above / above.amax(dim=0).clamp_min(1e-9))
@@ -151,10 +167,12 @@ def _condensed(p: Tensor, temperature: float, sizes: Sizes) -> Tensor:
     Y = torch.softmax(p / temperature, dim=1)
     if sizes == "free":
         return Y
-    for _ in range(_BALANCE_ROUNDS):
-        Y /= (Y.mean(dim=0) * Y.shape[1]).clamp_min_(1e-12)
-        Y /= Y.sum(dim=1, keepdim=True)
-    return Y
+    n, C = Y.shape
+    of_rows = Y.new_ones(n)
+    for _ in range(_BALANCE_ROUNDS):  # scales of columns and rows, not their products
+        of_columns = 1 / (of_rows @ Y * (C / n)).clamp_min_(1e-12)
+        of_rows = 1 / (Y @ of_columns)
+    return Y.mul_(of_columns).mul_(of_rows[:, None])
 
 
 def _with_graph_of(z: Sequence[Tensor], space: Space) -> CSR:

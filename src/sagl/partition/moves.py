@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from sagl.partition.anneal import Sizes, Start, anneal_new, outlook
-from sagl.partition.centres import kmeans_labels
+from sagl.partition.centres import halved
 from sagl.partition.evidence import evidence, mistaken
-from sagl.partition.score import confusion, neighbour_information, score
+from sagl.partition.score import confusion, score, split_information
 from sagl.partition.space import Space
 
 PROPOSALS = 200
@@ -122,17 +122,15 @@ def _alike(confused: Tensor) -> list[tuple[int, int]]:
 def _halves(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
     """One half, as positions, of each cluster, those first whose split tells most."""
     x = space.side_by_side(space.views)
-    found: list[tuple[float, Tensor]] = []
+    second = torch.zeros_like(labels, dtype=torch.bool)
+    halves: dict[int, Tensor] = {}
     for cluster in range(n_clusters):
         members = torch.nonzero(labels == cluster).flatten()
         if len(members) < _DIVISIBLE:
             continue
-        side = kmeans_labels(x[members].cpu().numpy(), 2, seed=0, starts=3)
-        half = members[torch.from_numpy(side == 1).to(members.device)]
-        if len(half) == 0:  # all members are the same sample
-            continue
-        split = labels.clone()
-        split[half] = n_clusters
-        found.append((neighbour_information(space, split, n_clusters + 1), half))
-    found.sort(key=lambda entry: -entry[0])
-    return [half for _, half in found]
+        half = members[halved(x[members])]
+        if len(half) > 0:  # else all members are the same sample
+            second[half] = True
+            halves[cluster] = half
+    told = split_information(space, labels, n_clusters, second).tolist()
+    return [halves[cluster] for cluster in sorted(halves, key=lambda c: -told[c])]

@@ -91,16 +91,14 @@ def _multiply(view: ViewNetwork, factor: float) -> None:
 
 
 def sharpening(p: Tensor, mean_confidence: float) -> float:
-    """The factor on representations p, (L, n, C), that brings about a confidence.
+    """The factor on representations p, (n, C), that brings about a confidence.
 
-    For views that vote by their product. The nearest that can be had, where the
-    confidence cannot be had.
+    The nearest that can be had, where the confidence cannot be had.
     """
     low, high = 0.0, _MAX_SHARPENING
-    mean = p.mean(dim=0)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        q = torch.softmax(middle * mean, dim=-1)
+        q = torch.softmax(middle * p, dim=-1)
         if float(q.amax(dim=1).mean()) < mean_confidence:
             low = middle
         else:

@@ -57,9 +57,49 @@ def neighbour_information(space: Space, labels: Tensor, n_clusters: int) -> floa
 
 def graph_information(space: Space, labels: Tensor, n_clusters: int) -> float:
     """What the label of a neighbour in the graph tells of the label, in nats."""
-    A = space.affinity
-    ends = joint(labels[A.rows()], labels[A.cols], n_clusters, A.entries)
-    return mutual_information(ends)
+    return mutual_information(neighbour_table(space, labels, n_clusters))
+
+
+def neighbour_table(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
+    """How much nearness in the graph joins each two clusters, (C, C), symmetric."""
+    one, other, weight = space.pairs
+    once = joint(labels[one], labels[other], n_clusters, weight)
+    return once + once.T
+
+
+def split_information(
+    space: Space, labels: Tensor, n_clusters: int, second: Tensor
+) -> Tensor:
+    """``neighbour_information`` if one cluster were split, for each cluster, (C,).
+
+    ``second`` says which samples, (n,) of bool, would leave their cluster. One table of
+    all halves holds the tables of all splits: only the row and the column of the split
+    cluster differ from those of ``labels``.
+    """
+    C = n_clusters
+    halves = labels + C * second
+    told = torch.zeros(C, dtype=torch.float64, device=labels.device)
+    for view, weight in enumerate(space.weights):
+        table = neighbour_table(space.only(view), halves, 2 * C).double()
+        p = (table / table.sum()).reshape(2, C, 2, C)
+        whole, parts = p.sum(dim=(0, 2)), p.sum(dim=2)  # (C, C); (2, C, C)
+        k = torch.arange(C, device=labels.device)
+        within = p[:, k, :, k]  # (C, 2, 2): between the halves of one cluster
+        # Entropies of the table and of its margins, each times −1.
+        cells = _xlogx(whole).sum() + 2 * (
+            _xlogx(parts).sum(dim=(0, 2)) - _xlogx(whole).sum(dim=1)
+        )
+        cells -= 2 * (_xlogx(parts[:, k, k]).sum(dim=0) - _xlogx(whole[k, k]))
+        cells += _xlogx(within).sum(dim=(1, 2)) - _xlogx(whole[k, k])
+        margin, halved = whole.sum(dim=1), parts.sum(dim=2)  # (C,); (2, C)
+        margins = _xlogx(margin).sum() + _xlogx(halved).sum(dim=0) - _xlogx(margin)
+        told += weight * (cells - 2 * margins)
+    return told
+
+
+def _xlogx(p: Tensor) -> Tensor:
+    found: Tensor = torch.special.xlogy(p, p)
+    return found
 
 
 def confusion(space: Space, labels: Tensor, n_clusters: int) -> Tensor:

@@ -8,6 +8,7 @@ each sample left out of its own fit, in closed form; and the neighbours of a sam
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,6 +25,14 @@ PENALTY = 10.0
 # Directions whose squared length is a smaller share of the penalty than this count less
 # than a tenth of what they would without it.
 _SILENT = 0.1
+
+
+class Pairs(NamedTuple):
+    """Neighbours, each pair once, and how near they are, (m,) each."""
+
+    one: Tensor
+    other: Tensor
+    weight: Tensor
 
 
 class Ridge:
@@ -100,6 +109,7 @@ class Space:
         self._alone: dict[int, Space] = {}  # by view, once asked for
         self.affinity = affinity(self.side_by_side(views), neighbours)
         self.graph = row_stochastic(self.affinity)
+        self.pairs = _pairs(self.affinity)
 
     def __len__(self) -> int:
         return len(self.views[0])
@@ -166,6 +176,12 @@ def affinity(x: Tensor, neighbours: int = NEIGHBOURS) -> CSR:
     weight = (-squared / (width[:, None] * width[found])).exp().flatten() / 2
     rows, cols = torch.cat([near, found.flatten()]), torch.cat([found.flatten(), near])
     return from_edges(rows, cols, torch.cat([weight, weight]), n)
+
+
+def _pairs(symmetric: CSR) -> Pairs:
+    rows, cols = symmetric.rows(), symmetric.cols
+    once = rows < cols
+    return Pairs(rows[once], cols[once], symmetric.entries[once])
 
 
 def from_edges(rows: Tensor, cols: Tensor, weights: Tensor, n: int) -> CSR:
