@@ -57,6 +57,18 @@ def test_a_search_makes_the_network_predict_what_it_finds(views, labels, trained
     assert len(choice.rows) == len(choice.stability) == len(views)
 
 
+def test_the_samples_of_the_search_vote_and_confidence_stays_calibrated():
+    views, _ = blobs((60, 60, 60, 60), spread=4.5)
+    model = SAGL(4, steps=1, random_state=0).fit(views)
+    assert len(model.voters_.labels) == len(views)
+    assert sum(model.voters_.shares) == pytest.approx(1)
+    # A training sample is its own nearest neighbour, so it is a little surer than the
+    # samples left out, by which confidence was set.
+    stability = model.doubt_.agreement[0]  # of all samples
+    assert 0.5 < stability < 0.95
+    assert model.confidence_.mean() == pytest.approx(stability, abs=0.03)
+
+
 @pytest.mark.parametrize(
     ("wanted", "found"), [("auto", "free"), ("even", "even"), ("free", "free")]
 )

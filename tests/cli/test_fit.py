@@ -36,15 +36,22 @@ def test_sizes_of_clusters(sagl_cli, options, tmp_path, more, given, found):
     model = SAGL.load(run)
     assert model.cluster_sizes == given
     assert model.cluster_sizes_ == found
-    assert json.loads(sagl_cli("info", run, "--json")[1])["size_choice"] == found
-    assert f"({found})" in sagl_cli("info", run)[1]
+    facts = json.loads(sagl_cli("info", run, "--json")[1])
+    assert facts["size_choice"] == found
+    assert facts["voters"] == len(model.voters_.labels)
+    shown = sagl_cli("info", run)[1]
+    assert f"({found})" in shown
+    assert "have a say" in shown
 
 
 def test_without_a_search_there_is_no_choice_of_sizes(sagl_cli, options, tmp_path):
     run = tmp_path / "run"
     assert sagl_cli("fit", *options, "--no-refine", "--out", run)[0] == 0
-    assert json.loads(sagl_cli("info", run, "--json")[1])["size_choice"] is None
+    facts = json.loads(sagl_cli("info", run, "--json")[1])
+    assert facts["size_choice"] is None
+    assert facts["voters"] == 0
     shown = sagl_cli("info", run)[1]
+    assert "have a say" not in shown
     assert "(even)" not in shown
     assert "(free)" not in shown
 
