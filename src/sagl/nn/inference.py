@@ -114,8 +114,9 @@ class Predictor:
         ]
         p = self._representations(rows)
         told = torch.stack(p)
-        if self.voters is not None:
-            told = told + self.voters.weight * self._votes(rows, self.voters)
+        if self.voters is not None:  # who fills up the block need not ask them
+            votes = self._votes([unit_rows(h)[:n] for h in rows], self.voters)
+            told[:, :n] += self.voters.weight * votes
         q = self.vote(torch.log_softmax(told, dim=-1))
         return Answer(q[:n], [view[:n] for view in p])
 
@@ -125,14 +126,14 @@ class Predictor:
         return [_on_grid(x, _bits(len(x)), dim=0) for x in columns]
 
     def _votes(self, rows: Sequence[Tensor], voters: Voters) -> Tensor:
-        """The share of each cluster among the nearest voters, mean over views."""
+        """The share of each cluster among the voters nearest to rows of length one."""
         labels = voters.labels.to(self.device)
         n_clusters = len(self.views[0].bias)
         votes = torch.zeros((), dtype=torch.float64, device=self.device)
         for h, columns, share in zip(
             rows, self._electorate, voters.shares, strict=True
         ):
-            cosines = _on_grid(unit_rows(h), _bits(len(columns)), dim=1) @ columns
+            cosines = _on_grid(h, _bits(len(columns)), dim=1) @ columns
             found = cosines.topk(voters.nearest, dim=1).indices
             votes = votes + share * ballot(found, labels, n_clusters)
         return votes

@@ -3,7 +3,7 @@
 Both predict the clusters that were found, each sample left out: the ridge regressions
 of all views, and the nearest samples of each view. Whoever errs less is trusted more:
 
-    weight of a vote = 2 · (errors of the regressions / errors of the neighbours)³
+    weight of a vote = 4 · (errors of the regressions / errors of the neighbours)⁴
 
 in deviations of the network's representations. Where groups are cut out by planes, the
 neighbours err several times as often and are hardly heard; where groups have other
@@ -22,8 +22,8 @@ from sagl.nn.voters import Voters, ballot
 from sagl.partition.anneal import Sizes, evidence_of_maps
 from sagl.partition.space import NEIGHBOURS, Space
 
-_FULL = 2.0  # weight of those who err as often as the regressions
-_POWER = 3
+_FULL = 4.0  # weight of those who err as often as the regressions
+_POWER = 4
 _MOST = 8.0  # beyond it a vote is all but alone
 _LEAST = 0.1  # below it nobody needs to be asked
 _PRECISION = torch.float16  # of the features that a run keeps
