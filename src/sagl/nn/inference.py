@@ -27,7 +27,7 @@ from sagl.nn.network import Linear, Network, ViewNetwork, concatenate
 from sagl.nn.voters import Voters, ballot
 
 _MANTISSA = 53  # bits that float64 holds exactly
-# Scores held at once. The number of rows in a block depends on the anchors alone, and
+# Scores held at once. The number of rows in a block depends on anchors and voters, and
 # the last block is filled up, so that every reduction has one shape for a given model.
 _BLOCK_SCORES = 1 << 21
 _MAX_ROWS = 256
