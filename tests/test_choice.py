@@ -9,6 +9,8 @@ from sagl import SAGL
 from sagl.choice import choose
 from sagl.evaluation import clustering_accuracy
 from sagl.nn.inference import Predictor
+from sagl.partition.space import Space, neighbours_among
+from sagl.partition.vote import elect
 from sagl.prediction import anchors_from, most_likely
 from sagl.selection import label_free_score
 from tests.partition.conftest import UNEVEN, blobs
@@ -67,6 +69,18 @@ def test_the_samples_of_the_search_vote_and_confidence_stays_calibrated():
     stability = model.doubt_.agreement[0]  # of all samples
     assert 0.5 < stability < 0.95
     assert model.confidence_.mean() == pytest.approx(stability, abs=0.03)
+
+
+def test_votes_keep_their_weight_beside_a_sharpened_network():
+    views, _ = blobs((60, 60, 60, 60), spread=4.5)
+    model = SAGL(4, steps=1, random_state=0).fit(views)
+    features = [x.float() for x in model.voters_.features]
+    space = Space(features, neighbours_among(240, 4)).weighted(model.view_weights_)
+    relative = elect(space, model.voters_.labels, 4).voters.weight
+    p = model.transform(views).reshape(240, 2, 4).mean(axis=1)
+    assert p.std() > 2  # sharpened
+    # Features were rounded: a few samples may be judged otherwise.
+    assert model.voters_.weight == pytest.approx(relative * p.std(), rel=0.2)
 
 
 @pytest.mark.parametrize(
