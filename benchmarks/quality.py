@@ -15,7 +15,8 @@ Runs are kept in OUT/SET/runs, where `sagl compare --data DATA/SET --out OUT/SET
 them, too: each takes up what the other did, and what was interrupted. Those behind
 RESULTS.md are part of the repository (benchmarks/quality), so that the table can be
 printed again and what is missing measured; whoever changes what a method finds deletes
-its runs there.
+its runs there. The label-free scores that they hold are those of their day; no table
+shows them.
 """
 
 from __future__ import annotations

@@ -59,9 +59,15 @@ def test_a_search_makes_the_network_predict_what_it_finds(views, labels, trained
     assert len(choice.rows) == len(choice.stability) == len(views)
 
 
-def test_the_samples_of_the_search_vote_and_confidence_stays_calibrated():
-    views, _ = blobs((60, 60, 60, 60), spread=4.5)
-    model = SAGL(4, steps=1, random_state=0).fit(views)
+@pytest.fixture(scope="module")
+def voted():
+    """Twelve clusters that overlap, and a model in whose predictions samples vote."""
+    views, _ = blobs((20,) * 12, spread=3.0)
+    return views, SAGL(12, steps=1, random_state=0).fit(views)
+
+
+def test_the_samples_of_the_search_vote_and_confidence_stays_calibrated(voted):
+    views, model = voted
     assert len(model.voters_.labels) == len(views)
     assert sum(model.voters_.shares) == pytest.approx(1)
     # A training sample is its own nearest neighbour, so it is a little surer than the
@@ -71,13 +77,12 @@ def test_the_samples_of_the_search_vote_and_confidence_stays_calibrated():
     assert model.confidence_.mean() == pytest.approx(stability, abs=0.03)
 
 
-def test_votes_keep_their_weight_beside_a_sharpened_network():
-    views, _ = blobs((60, 60, 60, 60), spread=4.5)
-    model = SAGL(4, steps=1, random_state=0).fit(views)
+def test_votes_keep_their_weight_beside_a_sharpened_network(voted):
+    views, model = voted
     features = [x.float() for x in model.voters_.features]
-    space = Space(features, neighbours_among(240, 4)).weighted(model.view_weights_)
-    relative = elect(space, model.voters_.labels, 4).voters.weight
-    p = model.transform(views).reshape(240, 2, 4).mean(axis=1)
+    space = Space(features, neighbours_among(240, 12)).weighted(model.view_weights_)
+    relative = elect(space, model.voters_.labels, 12).voters.weight
+    p = model.transform(views).reshape(240, 2, 12).mean(axis=1)
     assert p.std() > 2  # sharpened
     # Features were rounded: a few samples may be judged otherwise.
     assert model.voters_.weight == pytest.approx(relative * p.std(), rel=0.2)

@@ -16,6 +16,7 @@ from sagl.partition.proposals import centre_labels, consensus, spectral_labels
 from sagl.partition.readout import predict_labels, sharpen, sharpening
 from sagl.partition.score import (
     graph_information,
+    guesses,
     mutual_information,
     neighbour_information,
     score,
@@ -86,6 +87,28 @@ class TestScore:
         split[(truth == 2) & halves] = C
         assert score(space, merged, C + 1).total < best
         assert score(space, split, C + 1).total < best
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_a_plane_through_a_cluster_does_not_make_two_of_it(self, seed):
+        """Two clusters that overlap are right; one joined and one cut are wrong."""
+        generator = torch.Generator().manual_seed(seed)
+        centres = torch.randn(C, 80, generator=generator)
+        centres *= torch.tensor([6.0, 1.2, 6.0, 6.0])[:, None] / 80**0.5
+        centres[1] += centres[0]
+        truth = torch.arange(C).repeat_interleave(100)
+        x = centres[truth] + torch.randn(400, 80, generator=generator)
+        x -= x.mean(dim=0)
+        space = Space([x])
+        last = x[300:] - x[300:].mean(dim=0)
+        plane = torch.linalg.svd(last, full_matrices=False)[2][0]
+        wrong = torch.where(truth == 1, 0, truth)
+        wrong[300:] = torch.where(last @ plane > 0, 1, 3)
+        assert score(space, truth, C).linear > 1.5 * score(space, wrong, C).linear
+        bends = [
+            mutual_information(guesses(space.fits, labels, C)[0])
+            for labels in (truth, wrong)
+        ]
+        assert bends[0] < 1.05 * bends[1]  # regressions that bend cannot tell
 
     def test_names_of_clusters_do_not_matter(self, problem):
         space, truth = problem

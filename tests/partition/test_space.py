@@ -128,6 +128,25 @@ def test_a_view_alone_is_made_once_however_views_count(problem):
     assert alone.views[0] is space.views[1]
 
 
+def test_judges_are_as_stiff_as_a_cluster_is_large_and_made_once(problem):
+    space, truth = problem
+    judges = space.judges(4)
+    assert space.judges(4) is judges
+    assert space.weighted([1.0, 2.0]).judges(4) is judges
+    Y = one_hot(truth, 4) - 0.25
+    for judge, x in zip(judges, space.views, strict=True):
+        expected = Ridge(x, len(truth) / 4).left_out(Y)
+        torch.testing.assert_close(judge.left_out(Y), expected)
+
+
+def test_judges_say_the_same_of_twice_as_many_samples():
+    x, labels = normal(40, 6), torch.arange(40) % 4
+    Y = one_hot(labels, 4) - 0.25
+    once = Space([x]).judges(4)[0].weights(Y)
+    twice = Space([torch.cat([x, x])]).judges(4)[0].weights(torch.cat([Y, Y]))
+    torch.testing.assert_close(once, twice)
+
+
 def test_only_directions_count():
     a, b = normal(30, 4), normal(30, 6, seed=1)
     lengths = normal(30, 1, seed=2).abs() + 0.1

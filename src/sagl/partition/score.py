@@ -7,7 +7,8 @@ in nats. Arbitrary labels cannot be predicted, so both are zero; one big cluster
 nothing, so both are zero; a cluster split in two without reason is confused with its
 other half and gains nothing. The first term asks for what linear models of every
 view agree on, the second for what the neighbourhood agrees on: each alone can be
-cheated by a partition that only a linear model, or only a graph, would draw.
+cheated by a partition that only a linear model, or only a graph, would draw. The linear
+models are stiff ones (``Space.judges``), not those by which clusters are drawn.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Score(NamedTuple):
 @torch.no_grad()
 def score(space: Space, labels: Tensor, n_clusters: int) -> Score:
     """Score of labels 0 … C − 1, (n,)."""
-    tables = guesses(space.fits, labels, n_clusters)
+    tables = guesses(space.judges(n_clusters), labels, n_clusters)
     weighed = list(zip(space.weights, tables, strict=True))
     linear = sum(weight * mutual_information(table) for weight, table in weighed)
     agreed = sum(weight * float(table.trace()) for weight, table in weighed)

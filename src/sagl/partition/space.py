@@ -107,6 +107,7 @@ class Space:
         self.weights = weights  # how much each view counts; their sum is one
         self.neighbours = neighbours
         self._alone: dict[int, Space] = {}  # by view, once asked for
+        self._judges: dict[int, list[Ridge]] = {}  # by number of clusters, likewise
         self.affinity = affinity(self.side_by_side(views), neighbours)
         self.graph = row_stochastic(self.affinity)
         self.pairs = _pairs(self.affinity)
@@ -127,8 +128,21 @@ class Space:
         total = sum(weights)
         shares = [weight / total for weight in weights]
         space = self._like(range(len(self.views)), shares)
-        space._alone = self._alone
+        space._alone, space._judges = self._alone, self._judges
         return space
+
+    def judges(self, n_clusters: int) -> list[Ridge]:
+        """Per view, the stiff regression by which partitions are compared; made once.
+
+        Its penalty weighs as much as the samples of one cluster, so that what it says
+        does not depend on how many samples there are. A regression that bends more
+        finds a plane through any cluster and takes both sides for clusters of their
+        own.
+        """
+        if n_clusters not in self._judges:
+            penalty = len(self) / n_clusters
+            self._judges[n_clusters] = [Ridge(x, penalty) for x in self.views]
+        return self._judges[n_clusters]
 
     def _like(self, kept: Sequence[int], weights: list[float]) -> Space:
         space = Space.__new__(Space)  # what the ridge regressions factored stays
