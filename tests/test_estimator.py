@@ -214,7 +214,7 @@ def test_graph_is_a_sparse_matrix_per_view(fitted, views):
 
 def test_graph_in_blocks_is_the_graph(fitted, views, monkeypatch):
     whole = fitted.graph(views)
-    monkeypatch.setattr("sagl.estimator._GRAPH_ROWS", 70)
+    monkeypatch.setattr("sagl.prediction._GRAPH_ROWS", 70)
     for one, other in zip(whole, fitted.graph(views), strict=True):
         assert other.shape == (len(views), len(views))
         assert other.indices.dtype == np.int32

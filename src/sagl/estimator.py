@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, identity, issparse, vstack
+from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -19,13 +19,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sagl.checks import number
 from sagl.choice import choose
 from sagl.device import pick_device
-from sagl.nn.inference import Predictor, whole_set
-from sagl.nn.network import Linear, Network, ViewNetwork
+from sagl.nn.inference import Predictor
+from sagl.nn.network import Network
 from sagl.nn.objective import Objective
 from sagl.nn.voters import Voters
 from sagl.partition.count import ClusterCount
 from sagl.partition.doubt import doubt_curve
-from sagl.prediction import anchors_from, answers, most_likely
+from sagl.prediction import anchors_from, answers, graphs_of, most_likely
 from sagl.recipes import RecipeName
 from sagl.run import (
     SavedRun,
@@ -49,7 +49,6 @@ from sagl.views import Views, is_list_of_views
 DOUBTFUL = -1
 # Restarts after the first keep their checkpoints in directories of such names.
 RESTARTS = "restart-"
-_GRAPH_ROWS = 4096  # of a graph that are computed at a time
 # What only some fits find out: attributes, with an underscore, and parts of a run.
 _NOT_ALWAYS = ("score", "cluster_count", "doubt", "view_weights", "cluster_sizes")
 # What belongs to one fit on one machine and not to the model.
@@ -438,23 +437,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         params: dict[str, Any] = super().get_params(deep)
         return params | {"graph": self.__dict__["graph"]}
 
-    @torch.no_grad()
     def _graph(self, X: Any) -> list[csr_matrix]:
-        views = self.check_views(X)
-        device = next(self.network_.parameters()).device
-        feed = Feed(views, self.network_, device, resident_bytes=0)
-        n = len(views)
-        graphs = []
-        for view, linear in zip(
-            self.network_.view_networks,
-            whole_set(self.network_, feed.in_order()),
-            strict=True,
-        ):
-            if view.graph == "identity":
-                graphs.append(identity(n, dtype=np.float32, format="csr"))
-                continue
-            graphs.append(_in_blocks(view, linear))
-        return graphs
+        return graphs_of(self.network_, self.check_views(X))
 
     def save(self, directory: str | Path, *, ids: Sequence[str] | None = None) -> None:
         """Write the fitted model as a directory (safetensors, JSON, CSV; no pickle).
@@ -596,19 +580,6 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.anchors_ = anchors
         self.voters_ = voters
         self._predictor = Predictor(network, anchors, voters)
-
-
-def _in_blocks(view: ViewNetwork, linear: Linear) -> csr_matrix:
-    """The graph of all samples, a block of rows at a time: what is not part of it is
-    never held for more than a block, and columns take four bytes each."""
-    n = len(linear.z)
-    blocks = []
-    for start in range(0, n, _GRAPH_ROWS):
-        A = view.attention_graph(linear, slice(start, start + _GRAPH_ROWS)).cpu()
-        parts = A.values(), A.col_indices(), A.crow_indices()
-        block = csr_matrix(tuple(part.numpy() for part in parts), shape=tuple(A.shape))
-        blocks.append(block)
-    return vstack(blocks, format="csr")
 
 
 def _network(

@@ -1,4 +1,4 @@
-"""A trained network asked about views: a block at a time, with anchors to attend to."""
+"""A trained network asked about views: predictions a block at a time, and graphs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, identity, vstack
 from torch import Tensor
 
-from sagl.nn.inference import Answer, Predictor, anchor_features
-from sagl.nn.network import Network
+from sagl.nn.inference import Answer, Predictor, anchor_features, whole_set
+from sagl.nn.network import Linear, Network, ViewNetwork
+from sagl.training.feed import Feed
 from sagl.views import Views
+
+_GRAPH_ROWS = 4096  # that are computed at a time
 
 
 def anchors_from(
@@ -41,3 +45,30 @@ def most_likely(
         labels.append(q.argmax(axis=1))
         confidence.append(q.max(axis=1))
     return np.concatenate(labels), np.concatenate(confidence)
+
+
+@torch.no_grad()
+def graphs_of(network: Network, views: Views) -> list[csr_matrix]:
+    """Who attends to whom when all samples attend to each other, (n, n) per view."""
+    device = next(network.parameters()).device
+    feed = Feed(views, network, device, resident_bytes=0)
+    linear = whole_set(network, feed.in_order())
+    return [
+        identity(len(views), dtype=np.float32, format="csr")
+        if view.graph == "identity"
+        else _in_blocks(view, of_view)
+        for view, of_view in zip(network.view_networks, linear, strict=True)
+    ]
+
+
+def _in_blocks(view: ViewNetwork, linear: Linear) -> csr_matrix:
+    """The graph of all samples, a block of rows at a time: what is not part of it is
+    never held for more than a block, and columns take four bytes each."""
+    n = len(linear.z)
+    blocks = []
+    for start in range(0, n, _GRAPH_ROWS):
+        A = view.attention_graph(linear, slice(start, start + _GRAPH_ROWS)).cpu()
+        parts = A.values(), A.col_indices(), A.crow_indices()
+        block = csr_matrix(tuple(part.numpy() for part in parts), shape=tuple(A.shape))
+        blocks.append(block)
+    return vstack(blocks, format="csr")
