@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sagl.checks import number
 from sagl.choice import choose
 from sagl.device import pick_device
-from sagl.nn.inference import Predictor
+from sagl.nn.inference import Answer, Predictor
 from sagl.nn.network import Network
 from sagl.nn.objective import Objective
 from sagl.nn.voters import Voters
@@ -397,15 +397,17 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each cluster by all views, (n_samples, n_clusters)."""
-        views = self.check_views(X)
-        told = answers(self._predictor, views)
-        return np.concatenate([answer.q.cpu().numpy() for answer in told])
+        return np.concatenate([answer.q.cpu().numpy() for answer in self.answers(X)])
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Representations p of all views side by side, (n_samples, L · n_clusters)."""
-        views = self.check_views(X)
-        told = answers(self._predictor, views)
+        told = self.answers(X)
         return np.concatenate([torch.cat(a.p, dim=1).cpu().numpy() for a in told])
+
+    def answers(self, X: Any) -> Iterator[Answer]:
+        """Probabilities and representations together, a block of samples at a time."""
+        views = self.check_views(X)
+        return answers(self._predictor, views)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns of ``transform``."""

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import save_npz
 
 from sagl import SAGL
+from sagl.nn.voters import Voters
 from sagl.report.build import MEAN_GRAPH, collect
 from sagl.report.inputs import Inputs
 from tests.conftest import clustered_views
@@ -57,6 +59,26 @@ def test_views_of_other_samples_are_refused(small_run):
         collect(small_run, Inputs(numbered(240), shuffled))
     with pytest.raises(ValueError, match=r"100 samples, but .* was fitted on 240"):
         collect(small_run, Inputs(numbered(240), views[:100]))
+
+
+def test_clusters_that_votes_decide_are_those_of_the_run(small_run, tmp_path):
+    views, _ = clustered_views()
+    model = SAGL.load(small_run)
+    network = model.labels_.copy()
+    voters = Voters(
+        [torch.from_numpy(h).half() for _, h in views.items()],
+        torch.from_numpy((network + 1) % 4),
+        [0.5, 0.5],
+        nearest=1,
+        weight=1000.0,
+    )
+    model.adopt(model.network_, model.settings_, views, voters)
+    model.labels_ = model.predict(views)
+    assert (model.labels_ != network).mean() > 0.5
+    model.save(tmp_path / "voted")
+    inputs = Inputs(numbered(len(views)), views)
+    data = collect(tmp_path / "voted", inputs)
+    assert data.representations.shape == (len(views), 8)
 
 
 def test_a_foreign_graph_is_not_used(small_run, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ MEAN_GRAPH = "mean of the views"
 # All samples attend to all: beyond this, graphs are computed only when asked for.
 GRAPH_LIMIT = 50_000
 _DENSE_LIMIT = 5_000  # a dense graph has a number for every pair of samples
-_ROWS = 8_192  # samples represented at a time
 _MOST_CHANGED = 0.01  # share of samples whose cluster may differ by rounding
 _EXAMPLES = 1_500  # shown in all clusters together
 
@@ -153,14 +152,12 @@ def _represent(
     model: SAGL, inputs: Inputs, run: Path
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Representations of all samples, and each view's own choice of cluster."""
-    parts, choices, changed = [], [], 0
-    for rows, p in _represented_blocks(model, inputs):
-        views = np.stack(np.split(p, len(model.view_names_), axis=1))  # (L, rows, C)
-        q = model.network_.vote(torch.log_softmax(torch.from_numpy(views), dim=-1))
-        voted = q.argmax(dim=1).numpy()
-        changed += int((voted != model.labels_[rows]).sum())
-        choices.append(views.argmax(axis=2))
-        parts.append(p.astype(np.float32))
+    parts, choices, labels = [], [], []
+    for answer in model.answers(inputs.views):
+        labels.append(answer.q.argmax(dim=1).cpu().numpy())
+        choices.append(torch.stack(answer.p).argmax(dim=2).cpu().numpy())
+        parts.append(torch.cat(answer.p, dim=1).float().cpu().numpy())
+    changed = int((np.concatenate(labels) != model.labels_).sum())
     n = len(model.labels_)
     if changed > max(1, _MOST_CHANGED * n):
         raise ValueError(
@@ -168,15 +165,6 @@ def _represent(
             "samples get another cluster; give the same files in the same order"
         )
     return np.concatenate(parts), np.concatenate(choices, axis=1)
-
-
-def _represented_blocks(
-    model: SAGL, inputs: Inputs
-) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    views = model.check_views(inputs.views)
-    for start in range(0, len(views), _ROWS):
-        rows = slice(start, start + _ROWS)
-        yield rows, model.transform(views[rows])
 
 
 def _stored_graph(run: Path, n: int) -> csr_matrix | None:
