@@ -16,6 +16,7 @@ LEVEL = {
     "storage": 0,
     "checks": 0,
     "device": 0,
+    "progress": 0,
     "views": 1,
     "nn": 1,
     "training": 2,

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from sagl.nn.inference import Predictor
 from sagl.nn.network import Network
@@ -23,6 +22,7 @@ from sagl.partition.unequal import steps_of, unequal
 from sagl.partition.vote import elect
 from sagl.partition.weights import weigh
 from sagl.prediction import anchors_from, answers, most_likely
+from sagl.progress import progress as show_progress
 from sagl.settings import Settings
 from sagl.training.feed import Feed
 from sagl.views import Views
@@ -81,7 +81,7 @@ def choose(
     total = candidates_of(len(known))
     if settings.cluster_sizes != "even":
         total += steps_of()
-    with tqdm(total=total, desc="refine", leave=False, disable=not progress) as bar:
+    with show_progress(total, "refine", show=progress) as bar:
         space = weigh(space, C, settings.seed)
         found = search(
             space, C, settings.seed, tensors, on_candidate=lambda _: bar.update()

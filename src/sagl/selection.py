@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from tqdm import tqdm
 
 from sagl.checks import integer
 from sagl.device import pick_device
@@ -16,6 +15,7 @@ from sagl.partition.count import ClusterCount, count_clusters, default_candidate
 from sagl.partition.score import Score, best_of, score
 from sagl.partition.search import search
 from sagl.partition.space import Space, neighbours_among
+from sagl.progress import progress as show_progress
 from sagl.training.feed import standardized
 from sagl.views import Views
 
@@ -121,13 +121,7 @@ def estimate_n_clusters(
     else:
         candidates = _checked_candidates(candidates, len(rows))
     features = standardized(views, rows, pick_device(device))
-    with tqdm(
-        total=len(candidates),
-        desc="clusters",
-        unit=" tried",
-        leave=False,
-        disable=not progress,
-    ) as bar:
+    with show_progress(len(candidates), "clusters", "tried", progress) as bar:
         return count_clusters(
             features, candidates, random_state, on_candidate=lambda _: bar.update()
         )
@@ -189,9 +183,7 @@ def choose_views(
     tried: list[ViewSubset] = []
     most = len(names) * (len(names) + 1) // 2
 
-    with tqdm(
-        total=most, desc="views", unit=" tried", leave=False, disable=not progress
-    ) as bar:
+    with show_progress(most, "views", "tried", progress) as bar:
 
         def attempt(chosen: Sequence[int]) -> float:
             space = Space([features[i] for i in chosen], near)

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
-from tqdm import tqdm
 
 from sagl.baselines.features import State
 from sagl.baselines.saved import SavedMethod, read_method, write_method
 from sagl.device import pick_device
 from sagl.estimator import as_seed
+from sagl.progress import progress
 from sagl.run import plain
 from sagl.views import Views
 
@@ -196,7 +196,7 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         ``state`` returns what has been learned so far, in the form of ``state_``.
         """
         name = type(self).__name__
-        with tqdm(total=total, desc=name, unit="step", disable=not self.verbose) as bar:
+        with progress(total, name, show=self.verbose) as bar:
             for step in range(total):
                 yield step
                 bar.update()

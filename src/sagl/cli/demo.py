@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sagl.cli.options import JsonOption, print_json
-from sagl.cli.report import progress
+from sagl.cli.report import report_progress
 
 TSNE_ROWS = 200  # in the figures of the demo's report, which is to be quick
 
@@ -55,8 +55,8 @@ def write_demo_report(directory: Path, *, quiet: bool) -> str | None:
     pictures = DigitPictures(digits.train)
     known = Inputs(pictures.ids, digits.train, labels=digits.train_labels)
     inputs = with_samples(known, pictures, "digits")
-    with progress(quiet) as told:
-        report = write_report(directory, inputs, tsne_rows=TSNE_ROWS, progress=told)
+    with report_progress(quiet) as begun:
+        report = write_report(directory, inputs, tsne_rows=TSNE_ROWS, progress=begun)
     return str(report["out"])
 
 

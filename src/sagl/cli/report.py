@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,7 +74,7 @@ def report(
         columns=columns,
         names=names,
     )
-    with progress(quiet) as told:
+    with report_progress(quiet) as begun:
         result = write_report(
             run,
             inputs,
@@ -85,7 +84,7 @@ def report(
             graph=graph,
             parquet=parquet,
             device=device,
-            progress=told,
+            progress=begun,
         )
     if as_json:
         print_json(result)
@@ -94,22 +93,18 @@ def report(
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+def report_progress(quiet: bool) -> Iterator[Callable[[str], None]]:
     """A bar on stderr with the name of what is being done."""
-    from tqdm import tqdm
-
+    from sagl.progress import progress
     from sagl.report.write import STAGES
 
-    # The delay keeps the bar away from what is refused at once.
-    with tqdm(
-        total=STAGES, disable=quiet, file=sys.stderr, leave=False, delay=0.5
-    ) as bar:
+    with progress(STAGES, "report", "parts", show=not quiet) as bar:
 
-        def told(what: str) -> None:
-            bar.set_description(what)
+        def begun(what: str) -> None:
+            bar.note(what)
             bar.update(1)
 
-        yield told
+        yield begun
 
 
 def show(result: dict[str, Any]) -> None:

@@ -121,13 +121,12 @@ def _read(
 def _compare(
     found: Views, batch_size: int | None, seed: int, quiet: bool
 ) -> tuple[Any, int | None]:
-    from tqdm import tqdm
-
     from sagl.evaluation.cka import cka_matrix, rows_to_read, suitable_batch_size
+    from sagl.progress import progress
 
     size = suitable_batch_size(found) if batch_size is None else batch_size
     total = rows_to_read(found, size)
-    with tqdm(total=total, unit=" rows", disable=quiet, leave=False) as bar:
+    with progress(total, "comparing", "rows", show=not quiet) as bar:
         return cka_matrix(found, batch_size=size, seed=seed, progress=bar.update), size
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
-from tqdm import tqdm
+from sagl.progress import Bar, progress
 
 if TYPE_CHECKING:
     from sagl.training.trainer import Trainer
@@ -31,33 +31,26 @@ class ProgressBar(Callback):
     """A bar on stderr with the loss and the share of samples that still move."""
 
     def __init__(self) -> None:
-        self._bar: Any = None
+        self._bar = Bar()
+        self._open = ExitStack()
 
     def on_train_begin(self, trainer: Trainer) -> None:
-        self._bar = tqdm(
-            total=trainer.plan.steps,
-            initial=trainer.step,
-            desc="training",
-            unit="step",
-            file=sys.stderr,
-            dynamic_ncols=True,
-            leave=False,
-            mininterval=0.5,
-        )
+        self._open.close()
+        self._bar = self._open.enter_context(progress(trainer.plan.steps, "training"))
+        self._bar.update(trainer.step)
 
     def on_step(self, trainer: Trainer) -> None:
         self._bar.update(1)
 
     def on_record(self, trainer: Trainer) -> None:
         record = trainer.history[-1]
-        self._bar.set_postfix_str(
+        self._bar.note(
             f"loss {record['loss']:.3f}, moving {record['changed']:.1%}, "
-            f"clusters {record['clusters']}",
-            refresh=False,
+            f"clusters {record['clusters']}"
         )
 
     def on_train_end(self, trainer: Trainer) -> None:
-        self._bar.close()
+        self._open.close()
 
 
 class StopWhenStable(Callback):

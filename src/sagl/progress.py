@@ -1,0 +1,185 @@
+"""Progress bars on stderr: drawn in a terminal or a notebook, plain lines in a log."""
+
+from __future__ import annotations
+
+import atexit
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from threading import Lock
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+__all__ = ["Bar", "progress"]
+
+# Between two looks at the display, so that steps of a millisecond are not slowed.
+_REFRESH_SECONDS = 0.1
+_LINE_SECONDS = 30.0  # between two lines of a log
+
+
+class Bar:
+    """Counts what is done. This one shows nothing."""
+
+    def update(self, count: int = 1) -> None:
+        """So many more are done."""
+
+    def note(self, text: str) -> None:
+        """Words after the bar, such as the loss; they stay until the next ones."""
+
+    def close(self) -> None:
+        """Take the bar away."""
+
+
+@contextmanager
+def progress(
+    total: int | None, description: str, unit: str = "step", show: bool = True
+) -> Iterator[Bar]:
+    """A bar for as long as the block runs; bars of nested blocks stand below it.
+
+    A log gets a line every half minute, and one at the end.
+
+    Parameters
+    ----------
+    total : int or None
+        How many there are, if it is known.
+    description : str
+    unit : str, default="step"
+        What is counted.
+    show : bool, default=True
+
+    Examples
+    --------
+    >>> from sagl.progress import progress
+    >>> with progress(3, "training", show=False) as bar:
+    ...     for loss in (1.5, 1.2, 1.1):
+    ...         bar.update(1)
+    ...         bar.note(f"loss {loss}")
+    """
+    bar = _open(total, description, unit) if show else Bar()
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+def _open(total: int | None, description: str, unit: str) -> Bar:
+    console = Console(stderr=True)
+    # rich draws in notebooks by way of ipywidgets
+    drawn = console.is_jupyter and find_spec("ipywidgets") is not None
+    if drawn or console.is_interactive:
+        return _Drawn(console, total, description, unit)
+    return _Lines(console, total, description, unit)
+
+
+class _Counter(Bar):
+    """Counts, and passes the count on no more often than every so many seconds."""
+
+    seconds: float
+
+    def __init__(self) -> None:
+        self._done = 0
+        self._note = ""
+        self._lock = Lock()
+        self._next = time.monotonic() + self.seconds
+
+    def update(self, count: int = 1) -> None:
+        with self._lock:
+            self._done += count
+            now = time.monotonic()
+            if now >= self._next:
+                self._next = now + self.seconds
+                self._show()
+
+    def _show(self) -> None:
+        raise NotImplementedError
+
+
+class _Lines(_Counter):
+    """Lines of plain text."""
+
+    seconds = _LINE_SECONDS
+
+    def __init__(
+        self, console: Console, total: int | None, description: str, unit: str
+    ) -> None:
+        super().__init__()
+        self._console = console
+        self._text = description
+        self._of = unit if total is None else f"of {total:,} {unit}"
+
+    def note(self, text: str) -> None:
+        self._note = text
+
+    def _show(self) -> None:
+        line = f"{self._text}: {self._done:,} {self._of}"
+        if self._note:
+            line += f", {self._note}"
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        if self._done:  # an error at once needs no line
+            self._show()
+
+
+class _Drawn(_Counter):
+    """One line of the display that all bars share: a console has room for one."""
+
+    seconds = _REFRESH_SECONDS
+    _shared: Progress | None = None
+    _users = 0
+    _sharing = Lock()
+
+    def __init__(
+        self, console: Console, total: int | None, description: str, unit: str
+    ) -> None:
+        super().__init__()
+        with _Drawn._sharing:
+            if _Drawn._shared is None:
+                _Drawn._shared = _new_display(console)
+                _Drawn._shared.start()
+                atexit.register(_Drawn._shared.stop)  # shows the cursor again
+            _Drawn._users += 1
+            self._display = _Drawn._shared
+        self._task = self._display.add_task(
+            description, total=total, unit=unit, note=""
+        )
+
+    def note(self, text: str) -> None:
+        self._note = text
+        self._show()
+
+    def _show(self) -> None:
+        self._display.update(self._task, completed=self._done, note=self._note)
+
+    def close(self) -> None:
+        self._display.remove_task(self._task)
+        with _Drawn._sharing:
+            _Drawn._users -= 1
+            if _Drawn._users == 0:
+                self._display.stop()
+                atexit.unregister(self._display.stop)
+                _Drawn._shared = None
+
+
+def _new_display(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unit]}", markup=False),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+        console=console,
+        transient=True,
+        redirect_stdout=False,  # it would move what is printed to stderr
+    )
