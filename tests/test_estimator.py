@@ -185,7 +185,7 @@ def test_memory_mapped_features_give_the_same_model(views, tmp_path):
 def test_one_view_is_enough(labels, views):
     model = SAGL(4, steps=300, random_state=0).fit(views["wide"])
     assert adjusted_rand_score(labels, model.labels_) > 0.8
-    assert len(model.graph(views["wide"])) == 1
+    assert len(model.attention_graph(views["wide"])) == 1
 
 
 def test_shapes_and_names(fitted, views):
@@ -200,7 +200,7 @@ def test_shapes_and_names(fitted, views):
 
 
 def test_graph_is_a_sparse_matrix_per_view(fitted, views):
-    graphs = fitted.graph(views)
+    graphs = fitted.attention_graph(views)
     assert len(graphs) == 2
     for graph in graphs:
         assert issparse(graph)
@@ -209,13 +209,13 @@ def test_graph_is_a_sparse_matrix_per_view(fitted, views):
         np.testing.assert_allclose(graph.sum(axis=1), 1, atol=1e-5)
         assert graph.nnz < 0.5 * len(views) ** 2
     identity = SAGL(4, steps=5, graph="identity", random_state=0).fit(views)
-    assert (identity.graph(views)[0] != np.eye(len(views))).sum() == 0
+    assert (identity.attention_graph(views)[0] != np.eye(len(views))).sum() == 0
 
 
 def test_graph_in_blocks_is_the_graph(fitted, views, monkeypatch):
-    whole = fitted.graph(views)
+    whole = fitted.attention_graph(views)
     monkeypatch.setattr("sagl.prediction._GRAPH_ROWS", 70)
-    for one, other in zip(whole, fitted.graph(views), strict=True):
+    for one, other in zip(whole, fitted.attention_graph(views), strict=True):
         assert other.shape == (len(views), len(views))
         assert other.indices.dtype == np.int32
         np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-6)
@@ -247,7 +247,8 @@ def test_pipeline_and_grid_search(views, labels):
 
 
 def test_training_stops_when_nothing_moves(views):
-    model = SAGL(4, steps=5000, tolerance=0.05, patience=3, random_state=0).fit(views)
+    params = {"recipe": "network", "steps": 5000, "random_state": 0}
+    model = SAGL(4, tolerance=0.05, patience=3, **params).fit(views)
     assert model.n_steps_ < 5000
     assert all(record["changed"] <= 0.05 for record in model.history_[-3:])
 

@@ -5,7 +5,9 @@ import errno
 import json
 import os
 import pickle
+import shutil
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from sagl.partition.count import CountPoint, conclude
 from sagl.training import Callback
 from tests.conftest import clustered_views
 
+DATA = Path(__file__).parent / "data"
 FILES = {
     "config.json",
     "model.safetensors",
@@ -83,7 +86,8 @@ class TestRoundTrip:
         np.testing.assert_array_equal(
             loaded.predict_proba(others), model.predict_proba(others)
         )
-        for ours, theirs in zip(loaded.graph(others), model.graph(others), strict=True):
+        graphs = (one.attention_graph(others) for one in (loaded, model))
+        for ours, theirs in zip(*graphs, strict=True):
             assert (ours != theirs).nnz == 0
 
     def test_all_that_was_learned_is_there(self, model, run):
@@ -107,20 +111,15 @@ class TestRoundTrip:
             assert torch.equal(tensor, state[name])
         assert not loaded.network_.training
 
-    def test_so_are_the_voters(self, model, run):
-        kept, voters = SAGL.load(run).voters_, model.voters_
-        assert kept[2:] == voters[2:]
-        assert torch.equal(kept.labels, voters.labels)
-        assert len(kept.features) == len(voters.features) == 2
-        for ours, theirs in zip(kept.features, voters.features, strict=True):
-            assert ours.dtype == theirs.dtype == torch.float16
-            assert torch.equal(ours, theirs)
+    def test_so_are_the_clusters_of_the_anchors(self, model, run):
+        assert len(model.anchor_labels_) == len(model.anchors_[0]) == 100
+        assert torch.equal(SAGL.load(run).anchor_labels_, model.anchor_labels_)
 
-    def test_a_model_without_voters_has_none_again(self, views, tmp_path, others):
+    def test_a_model_without_a_search_has_none(self, views, tmp_path, others):
         model = fit(views, refine=False)
         model.save(tmp_path / "run")
         loaded = SAGL.load(tmp_path / "run")
-        assert model.voters_ is loaded.voters_ is None
+        assert model.anchor_labels_ is loaded.anchor_labels_ is None
         np.testing.assert_array_equal(
             loaded.predict_proba(others), model.predict_proba(others)
         )
@@ -307,7 +306,19 @@ class TestRefusedLoads:
         change_config(run, lambda config: config.pop("voters"))
         np.testing.assert_array_equal(SAGL.load(run).predict(views), model.labels_)
 
-    def test_voters_that_are_not_where_they_should_be(self, run):
+    def test_a_run_of_0_1_answers_as_it_did(self, tmp_path):
+        """Its network has no heads, and the samples near one asked about vote."""
+        model = SAGL.load(DATA / "run-0.1")
+        with np.load(DATA / "run-0.1-answers.npz") as kept:
+            q = model.predict_proba({"a": kept["a"], "b": kept["b"]})
+            np.testing.assert_allclose(q, kept["q"], rtol=0, atol=1e-9)
+            assert len(np.unique(q.argmax(axis=1))) == 8
+        assert model.voters_ is not None
+        model.save(tmp_path / "again")
+        assert SAGL.load(tmp_path / "again").voters_.weight == model.voters_.weight
+
+    def test_voters_that_are_not_where_they_should_be(self, tmp_path):
+        run = shutil.copytree(DATA / "run-0.1", tmp_path / "run")
         change_config(run, lambda config: config["voters"]["shares"].append(0.5))
         assert "'voters.2'" in refused(run)
 

@@ -44,7 +44,7 @@ SOURCES = {
 
 class TestRecipes:
     def test_these_are_all(self):
-        assert set(RECIPES) == {"default", "paper", "released"}
+        assert set(RECIPES) == {"default", "network", "paper", "released"}
 
     @pytest.mark.parametrize("recipe", SOURCES)
     def test_what_the_sources_say(self, recipe):
@@ -55,7 +55,7 @@ class TestRecipes:
     def test_its_values_reach_the_settings(self, recipe):
         values = dataclasses.asdict(get_recipe(recipe))
         settings = settings_of(recipe=recipe).as_dict()
-        for name in values.keys() - set(LENGTHS):
+        for name in values.keys() - {*LENGTHS, "least_batch"}:
             assert settings[name] == values[name]
 
     @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ class TestRecipes:
     def test_a_recipe_may_differ_in_everything(self, monkeypatch, lengths, steps):
         odd = Recipe(
             *(3.5, 0.125, 0.25, 0.375),
-            *("sharpen", "features", "log", "one-way", "pairs", "none", False),
-            *lengths,
+            *("sharpen", "features", "log", "one-way", "pairs", "none", False, False),
+            *(100, *lengths),
         )
         monkeypatch.setitem(RECIPES, "odd", odd)
         settings = settings_of(1000, batch_size=100, recipe="odd").as_dict()
         values = dataclasses.asdict(odd) | {"steps": steps}
-        del values["epochs"]
+        del values["epochs"], values["least_batch"]
         assert settings == settings | values
 
     @pytest.mark.parametrize("recipe", RECIPES)
@@ -103,8 +103,6 @@ class TestRecipes:
             ("normalize", "none"),
             ("normalize", "center"),
             ("normalize", "standard"),
-            ("refine", True),
-            ("refine", False),
             ("steps", 17),
         ],
     )
@@ -114,6 +112,16 @@ class TestRecipes:
         with_recipe = settings_of(recipe=recipe).as_dict()
         given = settings_of(recipe=recipe, **{name: value}).as_dict()
         assert given == with_recipe | {name: value}
+
+    def test_the_default_without_a_search_is_the_network(self):
+        assert settings_of(refine=False) == settings_of(recipe="network")
+
+    def test_with_a_search_z_has_a_width_of_its_own(self):
+        settings = settings_of(recipe="paper", refine=True)
+        assert (settings.width, settings.n_anchors) == (64, 1000)
+        assert settings_of(recipe="paper").width is None
+        assert settings_of(recipe="paper", width="C").width is None
+        assert settings_of(width="C", n_clusters=7).width == 7
 
 
 class TestRules:
@@ -131,8 +139,12 @@ class TestRules:
     def test_auto_batch_is_six_per_cluster_and_at_least_100(
         self, n_clusters, n_samples, size
     ):
-        settings = settings_of(n_samples, n_clusters=n_clusters)
+        settings = settings_of(n_samples, n_clusters=n_clusters, recipe="network")
         assert settings.batch_size == size
+
+    def test_auto_batch_of_a_learned_graph_is_at_least_600(self):
+        assert settings_of(5000).batch_size == 600
+        assert settings_of(5000, n_clusters=102).batch_size == 612
 
     @pytest.mark.parametrize(("given", "size"), [(2, 2), (77, 77), (5000, 1000)])
     def test_a_given_batch_is_at_most_all_samples(self, given, size):
@@ -151,7 +163,7 @@ class TestRules:
 
     def test_given_epochs_replace_the_steps_of_a_recipe(self):
         assert get_recipe("default").steps is not None
-        assert settings_of(1000, recipe="default", epochs=3).steps == 30
+        assert settings_of(1000, recipe="default", epochs=3).steps == 6
 
     @pytest.mark.parametrize(
         ("n_samples", "batch_size", "anchors"),
@@ -160,8 +172,12 @@ class TestRules:
     def test_auto_anchors_are_five_batches_and_at_least_2000(
         self, n_samples, batch_size, anchors
     ):
-        settings = settings_of(n_samples, batch_size=batch_size)
+        settings = settings_of(n_samples, batch_size=batch_size, recipe="network")
         assert settings.n_anchors == anchors
+
+    def test_auto_anchors_of_a_search_are_its_samples(self):
+        assert settings_of(9000).n_anchors == 5000
+        assert settings_of(9000, n_clusters=300).n_anchors == 6000
 
     @pytest.mark.parametrize(("given", "anchors"), [(1, 1), (40, 40), (5000, 1000)])
     def test_given_anchors_are_at_most_all_samples(self, given, anchors):
@@ -276,7 +292,9 @@ def test_a_bad_choice_is_answered_with_the_good_ones(name):
 
 
 def test_an_unknown_recipe_is_answered_with_the_known():
-    with pytest.raises(ValueError, match="one of default, paper, released; got 'x'"):
+    with pytest.raises(
+        ValueError, match="one of default, network, paper, released; got 'x'"
+    ):
         get_recipe("x")
 
 
@@ -305,7 +323,7 @@ def test_the_estimator_checks_when_it_fits_not_before(name):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("recipe", ["paper"]), ("gamma", "3"), ("self_loops", "no"), ("self_loops", None)],
+    [("recipe", ["paper"]), ("gamma", "3"), ("self_loops", "no")],
 )
 def test_a_value_of_another_type_is_refused(name, value):
     with pytest.raises(ValueError, match=name):

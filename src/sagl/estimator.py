@@ -19,13 +19,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sagl.checks import number
 from sagl.choice import choose
 from sagl.device import pick_device
-from sagl.nn.inference import Answer, Predictor
+from sagl.nn.inference import Answer, Predictor, anchor_features
 from sagl.nn.network import Network
-from sagl.nn.objective import Objective
 from sagl.nn.voters import Voters
 from sagl.partition.count import ClusterCount
-from sagl.partition.doubt import doubt_curve
-from sagl.prediction import anchors_from, answers, graphs_of, most_likely
+from sagl.partition.doubt import DoubtCurve, doubt_curve
+from sagl.partition.journal import Journal
+from sagl.pipeline import fit_network
+from sagl.prediction import (
+    anchors_from,
+    answers,
+    graph_of_all_views,
+    graphs_of,
+    most_likely,
+    sparsity_of,
+)
 from sagl.recipes import RecipeName
 from sagl.run import (
     SavedRun,
@@ -53,6 +61,10 @@ RESTARTS = "restart-"
 _NOT_ALWAYS = ("score", "cluster_count", "doubt", "view_weights", "cluster_sizes")
 # What belongs to one fit on one machine and not to the model.
 _NOT_SAVED = ("callbacks", "checkpoint_dir", "device", "verbose")
+
+
+# Samples that a search looked at, and how stable their clusters are.
+_Stability = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class CollapseWarning(UserWarning):
@@ -204,9 +216,10 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         alignment: str | None = None,
         normalize: str | None = None,
         refine: bool | None = None,
+        width: int | str = "auto",
         cluster_sizes: str = "auto",
         n_restarts: int = 1,
-        self_loops: bool = True,
+        self_loops: bool | None = None,
         n_anchors: int | str = "auto",
         tolerance: float = 0.001,
         patience: int = 10,
@@ -235,6 +248,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.alignment = alignment
         self.normalize = normalize
         self.refine = refine
+        self.width = width
         self.cluster_sizes = cluster_sizes
         self.n_restarts = n_restarts
         self.self_loops = self_loops
@@ -256,34 +270,23 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         settings = self.resolved(len(views))
         views.check_spread()
         device = pick_device(self.device)
+        self._stability: _Stability | None = None
         for name in _NOT_ALWAYS:
             self.__dict__.pop(f"{name}_", None)  # of an earlier fit
         if self.n_clusters == "auto":
             self.cluster_count_ = self._count(views, settings.seed)
             counted = self.resolved(len(views), self.cluster_count_.best)
             settings = replace(counted, seed=settings.seed)
-        trainers = [
-            self._train(views, settings, device, restart)
-            for restart in range(settings.n_restarts)
-        ]
-        choice = None
-        if settings.refine or len(trainers) > 1:
-            networks = [trainer.network for trainer in trainers]
-            choice = choose(networks, settings, views, device, progress=self.verbose)
-        best = trainers[0 if choice is None else choice.best]
-        refined = None if choice is None else choice.refined
-        voters = None if refined is None else refined.voters
-        self.adopt(best.network, settings, views, voters)
-        self.n_steps_ = best.step
-        self.history_ = best.history
+        if settings.refine:
+            self._search(views, settings, device)
+        else:
+            self._train(views, settings, device)
+        if self.history_:  # what was measured on a batch gives way to the whole
+            self.history_[-1]["sparsity"] = sparsity_of(self.network_, views)
         self.labels_, self.confidence_ = most_likely(self._predictor, views)
-        if choice is not None:
-            self.score_ = choice.score
-            if refined is not None:
-                self.view_weights_ = tuple(refined.view_weights)
-                self.cluster_sizes_ = refined.cluster_sizes
-            confidence = self.confidence_[choice.rows]
-            self.doubt_ = doubt_curve(confidence, choice.stability)
+        if self._stability is not None:
+            rows, stable = self._stability
+            self.doubt_: DoubtCurve = doubt_curve(self.confidence_[rows], stable)
         _warn_if_collapsed(self.labels_, settings)
         return self
 
@@ -308,33 +311,65 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
         return found
 
-    def _train(
+    def _search(self, views: Views, settings: Settings, device: torch.device) -> None:
+        """Clusters by a search, and a network whose graph learned them."""
+        network = self._new_network(views, settings, settings.seed, device)
+        journal = None
+        if self.checkpoint_dir is not None:
+            directory = Path(self.checkpoint_dir)
+            make_writable(directory)
+            fingerprint = self._fingerprint(settings, views)
+            journal = Journal(directory, fingerprint, self.checkpoint_seconds)
+        fitted = fit_network(
+            network,
+            views,
+            settings,
+            device,
+            self._watchers(settings),
+            journal=journal,
+            show=self.verbose,
+        )
+        kept = np.sort(_some(len(fitted.rows), settings.n_anchors, settings.seed))
+        rows, labels = fitted.rows[kept], fitted.labels[torch.from_numpy(kept)]
+        features = [torch.from_numpy(h) for h in views.take(rows)]
+        anchors = anchor_features(network, features)
+        self._set_model(settings, views, network, anchors, labels.cpu())
+        self.n_steps_ = fitted.n_steps
+        self.history_ = fitted.history
+        self.score_ = fitted.score
+        self.view_weights_ = tuple(fitted.view_weights)
+        self.cluster_sizes_ = fitted.cluster_sizes
+        self._stability = fitted.rows, fitted.stability
+
+    def _train(self, views: Views, settings: Settings, device: torch.device) -> None:
+        """The paper's network, or the best of several."""
+        trainers = [
+            self._train_one(views, settings, device, restart)
+            for restart in range(settings.n_restarts)
+        ]
+        best = trainers[0]
+        if len(trainers) > 1:
+            networks = [trainer.network for trainer in trainers]
+            choice = choose(networks, settings, views, device)
+            best = trainers[choice.best]
+            self.score_ = choice.score
+            self._stability = choice.rows, choice.stability
+        self.adopt(best.network, settings, views)
+        self.n_steps_ = best.step
+        self.history_ = best.history
+
+    def _train_one(
         self, views: Views, settings: Settings, device: torch.device, restart: int
     ) -> Trainer:
         """Train one network; restarts differ in their seed alone."""
         seed = settings.seed if restart == 0 else step_seed(settings.seed, restart)
-        generator = torch.Generator().manual_seed(seed)
-        network = _network(settings, views.widths, generator)
-        set_standardization(network, views, settings.normalize)
-        network.to(device)
-
+        network = self._new_network(views, settings, seed, device)
         callbacks = self._callbacks(replace(settings, seed=seed), views, restart)
         trainer = Trainer(
             network,
-            Objective(
-                settings.gamma,
-                settings.beta,
-                settings.pseudo_label,
-                settings.alignment,
-                settings.diversity_count,
-            ),
+            settings.objective(),
             Feed(views, network, device),
-            Plan(
-                settings.batch_size,
-                settings.steps,
-                settings.learning_rate,
-                seed,
-            ),
+            Plan(settings.batch_size, settings.steps, settings.learning_rate, seed),
             device,
             callbacks,
         )
@@ -344,20 +379,22 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         trainer.run()
         return trainer
 
-    def adopt(
-        self,
-        network: Network,
-        settings: Settings,
-        views: Views,
-        voters: Voters | None = None,
-    ) -> Self:
+    def _new_network(
+        self, views: Views, settings: Settings, seed: int, device: torch.device
+    ) -> Network:
+        generator = torch.Generator().manual_seed(seed)
+        network = _network(settings, views.widths, generator)
+        set_standardization(network, views, settings.normalize)
+        return network.to(device)
+
+    def adopt(self, network: Network, settings: Settings, views: Views) -> Self:
         """Predict with this network from now on; anchors are drawn from the views.
 
-        ``fit`` ends with it. A callback may use it to see what the network would
+        A callback may use it to see what the network of a recipe without a search would
         predict in the middle of training.
         """
         anchors = anchors_from(views, network, settings.n_anchors, settings.seed)
-        self._set_model(settings, views.names, views.widths, network, anchors, voters)
+        self._set_model(settings, views, network, anchors)
         return self
 
     def fit_predict(self, X: Any, y: None = None) -> NDArray[np.int64]:
@@ -419,15 +456,25 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         ]
         return np.asarray(names, dtype=object)
 
-    # `graph` is the name of a parameter and of a method. Parameters are read through
-    # get_params; the attribute is the method.
+    def attention_graph(
+        self, X: Any, *, together: bool = False
+    ) -> list[csr_matrix] | csr_matrix:
+        """Who attends to whom among the given samples: one CSR matrix per view.
+
+        All samples attend to each other, so the matrices are square; rows sum to one.
+        Unlike a prediction, a row depends on the other samples. With ``together`` it is
+        one matrix: that of all views, as predictions use it, or where the recipe knows
+        none the mean of theirs.
+        """
+        views = self.check_views(X)
+        if together:
+            return graph_of_all_views(self.network_, views)
+        return graphs_of(self.network_, views)
+
+    # `graph` is the name of a parameter and, until 0.3, of a method.
     @property
     def graph(self) -> Any:
-        """``graph(views)``: who attends to whom, one SciPy CSR matrix per view.
-
-        All given samples attend to each other, so the matrices are square; rows sum
-        to one. Unlike a prediction, a row depends on the other samples.
-        """
+        """Deprecated name of ``attention_graph``."""
         return self._graph
 
     @graph.setter
@@ -440,6 +487,11 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return params | {"graph": self.__dict__["graph"]}
 
     def _graph(self, X: Any) -> list[csr_matrix]:
+        warnings.warn(
+            "SAGL.graph(X) is now SAGL.attention_graph(X); the old name goes in 0.3",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         return graphs_of(self.network_, self.check_views(X))
 
     def save(self, directory: str | Path, *, ids: Sequence[str] | None = None) -> None:
@@ -463,6 +515,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 view_widths=self.view_widths_,
                 network=self.network_.state_dict(),
                 anchors=self.anchors_,
+                anchor_labels=self.anchor_labels_,
                 voters=self.voters_,
                 history=self.history_,
                 n_steps=self.n_steps_,
@@ -487,10 +540,10 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         network.to(target).eval()
         model._set_model(
             run.settings,
-            run.view_names,
-            run.view_widths,
+            run,
             network,
             run.anchors,
+            run.anchor_labels,
             run.voters,
         )
         model.n_steps_ = run.n_steps
@@ -547,41 +600,54 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _callbacks(
         self, settings: Settings, views: Views, restart: int
     ) -> list[Callback]:
+        callbacks = self._watchers(settings)
+        if self.checkpoint_dir is not None:
+            directory = Path(self.checkpoint_dir)
+            if restart > 0:
+                directory /= f"{RESTARTS}{restart}"
+            make_writable(directory)
+            fingerprint = self._fingerprint(settings, views)
+            callbacks.append(
+                Checkpointer(directory, fingerprint, self.checkpoint_seconds)
+            )
+        return callbacks
+
+    def _watchers(self, settings: Settings) -> list[Callback]:
         callbacks: list[Callback] = [
             StopWhenStable(settings.tolerance, settings.patience),
             *(self.callbacks or ()),
         ]
         if self.verbose:
             callbacks.append(ProgressBar())
-        if self.checkpoint_dir is not None:
-            directory = Path(self.checkpoint_dir)
-            if restart > 0:
-                directory /= f"{RESTARTS}{restart}"
-            make_writable(directory)
-            fingerprint = {**settings.as_dict(), "data": views.fingerprint()}
-            callbacks.append(
-                Checkpointer(directory, fingerprint, self.checkpoint_seconds)
-            )
         return callbacks
+
+    def _fingerprint(self, settings: Settings, views: Views) -> dict[str, Any]:
+        """What a checkpoint must be of to be taken up."""
+        return {**settings.as_dict(), "data": views.fingerprint()}
 
     def _set_model(
         self,
         settings: Settings,
-        names: tuple[str, ...],
-        widths: tuple[int, ...],
+        views: Views | SavedRun,
         network: Network,
         anchors: list[torch.Tensor],
-        voters: Voters | None,
+        labels: torch.Tensor | None = None,
+        voters: Voters | None = None,
     ) -> None:
         self.settings_ = settings
         self.n_clusters_ = settings.n_clusters
-        self.view_names_ = names
-        self.view_widths_ = widths
-        self.n_features_in_ = sum(widths)
+        self.view_names_ = views.names
+        self.view_widths_ = views.widths
+        self.n_features_in_ = sum(views.widths)
         self.network_ = network
         self.anchors_ = anchors
+        self.anchor_labels_ = labels
         self.voters_ = voters
-        self._predictor = Predictor(network, anchors, voters)
+        self._predictor = Predictor(network, anchors, labels, voters)
+
+
+def _some(n: int, most: int, seed: int) -> NDArray[np.int64]:
+    return np.random.default_rng(seed).permutation(n)[:most]
 
 
 def _network(
@@ -590,6 +656,7 @@ def _network(
     return Network(
         widths,
         settings.n_clusters,
+        z_width=settings.width,
         alpha=settings.alpha,
         graph=settings.graph,
         gate=settings.gate,

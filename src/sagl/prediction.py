@@ -16,6 +16,8 @@ from sagl.training.feed import Feed
 from sagl.views import Views
 
 _GRAPH_ROWS = 4096  # that are computed at a time
+# The sparsity of the graph of so many samples is counted, of more it is estimated.
+_COUNTED_WHOLE, _COUNTED_ROWS = 20_000, 2048
 
 
 def anchors_from(
@@ -50,21 +52,58 @@ def most_likely(
 @torch.no_grad()
 def graphs_of(network: Network, views: Views) -> list[csr_matrix]:
     """Who attends to whom when all samples attend to each other, (n, n) per view."""
-    device = next(network.parameters()).device
-    feed = Feed(views, network, device, resident_bytes=0)
-    linear = whole_set(network, feed.in_order())
     return [
         identity(len(views), dtype=np.float32, format="csr")
         if view.graph == "identity"
         else _in_blocks(view, of_view)
-        for view, of_view in zip(network.view_networks, linear, strict=True)
+        for view, of_view in zip(
+            network.view_networks, _linear(network, views), strict=True
+        )
     ]
+
+
+@torch.no_grad()
+def sparsity_of(network: Network, views: Views) -> list[float]:
+    """Non-zeros over all entries of each view's graph, as ``graphs_of`` gives it.
+
+    Nothing of the graphs is held. Of many samples some rows are counted.
+    """
+    n = len(views)
+    if network.view_networks[0].graph == "identity":
+        return [1 / n] * len(views.names)
+    step = max(1, n // _COUNTED_ROWS) if n > _COUNTED_WHOLE else 1
+    rows = torch.arange(0, n, step)
+    shares = []
+    for view, linear in zip(
+        network.view_networks, _linear(network, views), strict=True
+    ):
+        blocks = rows.to(linear.values.device).split(_GRAPH_ROWS)
+        counts = [view.attention_graph(linear, b).values().numel() for b in blocks]
+        shares.append(sum(counts) / (len(rows) * n))
+    return shares
+
+
+@torch.no_grad()
+def graph_of_all_views(network: Network, views: Views) -> csr_matrix:
+    """One graph of all views: by their scores together, or the mean of theirs."""
+    if not network.has_heads or network.view_networks[0].graph == "identity":
+        graphs = graphs_of(network, views)
+        return csr_matrix(sum(graphs[1:], start=graphs[0]) / len(graphs))
+    return _in_blocks(
+        network.view_networks[0], network.together(_linear(network, views))
+    )
+
+
+def _linear(network: Network, views: Views) -> list[Linear]:
+    device = next(network.parameters()).device
+    feed = Feed(views, network, device, resident_bytes=0)
+    return whole_set(network, feed.in_order())
 
 
 def _in_blocks(view: ViewNetwork, linear: Linear) -> csr_matrix:
     """The graph of all samples, a block of rows at a time: what is not part of it is
     never held for more than a block, and columns take four bytes each."""
-    n = len(linear.z)
+    n = len(linear.values)
     blocks = []
     for start in range(0, n, _GRAPH_ROWS):
         A = view.attention_graph(linear, slice(start, start + _GRAPH_ROWS)).cpu()

@@ -38,8 +38,8 @@ from sagl.settings import Settings
 from sagl.storage import read_tensors, sha256, write_json, write_tensors, write_text
 from sagl.training.checkpoint import FILE_NAME as CHECKPOINT
 
-FORMAT = 4
-_OLDEST = 3  # that is read: the same without voters
+FORMAT = 5
+_OLDEST = 3  # that is read; 3 has no voters, 4 no heads
 CONFIG = "config.json"
 MODEL = "model.safetensors"
 ANCHORS = "anchors.safetensors"
@@ -47,6 +47,7 @@ HISTORY = "history.jsonl"
 LABELS = "labels.csv"
 GRAPH = "graph.npz"
 COUNT = "cluster-count.json"  # while a fit with n_clusters="auto" lasts
+_LABELS = "labels"  # the tensor of the anchors' clusters
 _VOTERS = "voters."  # how their tensors are called, beside those of the anchors
 _T = TypeVar("_T")
 _PARTS = (MODEL, ANCHORS, HISTORY, LABELS)
@@ -62,7 +63,8 @@ class SavedRun:
     view_widths: tuple[int, ...]
     network: dict[str, Tensor]
     anchors: list[Tensor]
-    voters: Voters | None
+    anchor_labels: Tensor | None  # with heads: the cluster of each
+    voters: Voters | None  # of an older sagl
     history: list[dict[str, Any]]
     n_steps: int
     labels: NDArray[np.int64]
@@ -73,6 +75,14 @@ class SavedRun:
     doubt: DoubtCurve | None = None  # measured with the score
     view_weights: tuple[float, ...] | None = None  # of a refined model
     cluster_sizes: Sizes | None = None  # of a refined model
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.view_names
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return self.view_widths
 
 
 def refuse_existing_run(directory: Path) -> None:
@@ -202,6 +212,7 @@ def read_run(directory: Path) -> SavedRun:
             view_widths=tuple(view["width"] for view in config["views"]),
             network=network,
             anchors=[anchors[str(i)] for i in range(len(config["views"]))],
+            anchor_labels=anchors.get(_LABELS),
             voters=_optional(config.get("voters"), lambda r: _voters(r, anchors)),
             history=[json.loads(line) for line in history],
             n_steps=config["n_steps"],
@@ -221,6 +232,8 @@ def read_run(directory: Path) -> SavedRun:
 
 def _anchor_tensors(run: SavedRun) -> dict[str, Tensor]:
     tensors = {str(i): z for i, z in enumerate(run.anchors)}
+    if run.anchor_labels is not None:
+        tensors[_LABELS] = run.anchor_labels
     if run.voters is not None:
         tensors |= {f"{_VOTERS}{i}": x for i, x in enumerate(run.voters.features)}
         tensors[f"{_VOTERS}labels"] = run.voters.labels

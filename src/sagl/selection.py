@@ -187,8 +187,8 @@ def choose_views(
 
         def attempt(chosen: Sequence[int]) -> float:
             space = Space([features[i] for i in chosen], near)
-            found = search(space, C, random_state, restarts=1)[0]
-            judged = score(every_view, found.labels, C)
+            candidates, _ = search(space, C, random_state, restarts=1)
+            judged = score(every_view, candidates[0].labels, C)
             tried.append(ViewSubset(tuple(names[i] for i in chosen), judged))
             bar.update()
             return judged.total

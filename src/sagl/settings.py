@@ -9,7 +9,12 @@ from sagl.checks import flag, integer, number
 from sagl.nn.choices import check_choice
 from sagl.nn.gate import GateForm
 from sagl.nn.network import GateInput, GraphForm
-from sagl.nn.objective import AlignmentForm, DiversityCount, PseudoLabelForm
+from sagl.nn.objective import (
+    AlignmentForm,
+    DiversityCount,
+    Objective,
+    PseudoLabelForm,
+)
 from sagl.partition.unequal import ClusterSizes
 from sagl.recipes import Recipe, get_recipe
 from sagl.training.feed import Normalization
@@ -18,9 +23,13 @@ from sagl.training.sampler import batches_per_epoch
 # A batch of about six samples per cluster measures best: with far fewer the diversity
 # term starves, with more the graph grows too sure too early.
 _BATCH_PER_CLUSTER = 6
-_MIN_BATCH = 100
 _ANCHOR_BATCHES = 5
 _MIN_ANCHORS = 2000
+# Of z, with a search: in fewer directions views with much local information lose it.
+_WIDTH = 64
+# A search looks at so many samples, drawn at random, or so many per cluster.
+SEARCH_ROWS = 5_000
+SEARCH_PER_CLUSTER = 20
 
 _CHOICES = {
     "graph": GraphForm,
@@ -60,14 +69,25 @@ class Settings:
     patience: int
     seed: int
     cluster_sizes: ClusterSizes = "even"  # as runs have it that do not say
+    width: int | None = None  # of z; None is the paper's, one per cluster
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def objective(self) -> Objective:
+        """The loss of the training."""
+        return Objective(
+            self.gamma,
+            self.beta,
+            self.pseudo_label,
+            self.alignment,
+            self.diversity_count,
+        )
+
 
 def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
     """Check the parameters of an estimator and fill in what they leave open."""
-    recipe = get_recipe(params["recipe"])
+    recipe = get_recipe(params["recipe"], params["refine"])
     if n_samples < 2:
         raise ValueError(f"n_samples={n_samples} is too few to find clusters in")
     n_clusters = integer("n_clusters", params["n_clusters"], 2)
@@ -78,12 +98,15 @@ def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
         )
     batch_size = params["batch_size"]
     if batch_size == "auto":
-        batch_size = max(_MIN_BATCH, _BATCH_PER_CLUSTER * n_clusters)
+        batch_size = max(recipe.least_batch, _BATCH_PER_CLUSTER * n_clusters)
     batch_size = min(integer("batch_size", batch_size, 2), n_samples)
-    n_anchors = params["n_anchors"]
-    if n_anchors == "auto":
-        n_anchors = max(_MIN_ANCHORS, _ANCHOR_BATCHES * batch_size)
     chosen = _with_recipe(params, recipe)
+    refine = flag("refine", chosen["refine"])
+    n_anchors = params["n_anchors"]
+    if n_anchors == "auto" and refine:
+        n_anchors = max(SEARCH_ROWS, SEARCH_PER_CLUSTER * n_clusters)
+    elif n_anchors == "auto":
+        n_anchors = max(_MIN_ANCHORS, _ANCHOR_BATCHES * batch_size)
     for name, choices in _CHOICES.items():
         check_choice(name, chosen[name], choices)
     return Settings(
@@ -98,13 +121,27 @@ def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
         n_anchors=min(integer("n_anchors", n_anchors, 1), n_samples),
         tolerance=number("tolerance", chosen["tolerance"], 0),
         patience=integer("patience", chosen["patience"], 1),
-        refine=flag("refine", chosen["refine"]),
+        refine=refine,
+        width=_width(params["width"], n_clusters, refine),
         n_restarts=integer("n_restarts", chosen["n_restarts"], 1),
         self_loops=flag("self_loops", chosen["self_loops"]),
         diversity_count=recipe.diversity_count,
         seed=seed,
         **{name: chosen[name] for name in _CHOICES},
     )
+
+
+def _width(width: Any, n_clusters: int, refine: bool) -> int | None:
+    if not refine:
+        if width not in ("auto", "C"):
+            raise ValueError(
+                f"width={width!r} needs refine=True: without a search z is what says "
+                'the clusters, and as wide as there are clusters ("C")'
+            )
+        return None
+    if width == "auto":
+        return _WIDTH
+    return n_clusters if width == "C" else integer("width", width, 1)
 
 
 def _with_recipe(params: dict[str, Any], recipe: Recipe) -> dict[str, Any]:

@@ -38,10 +38,10 @@ def test_sizes_of_clusters(sagl_cli, options, tmp_path, more, given, found):
     assert model.cluster_sizes_ == found
     facts = json.loads(sagl_cli("info", run, "--json")[1])
     assert facts["size_choice"] == found
-    assert facts["voters"] == len(model.voters_.labels)
+    assert facts["anchors"] == len(model.anchor_labels_)
     shown = sagl_cli("info", run)[1]
     assert f"({found})" in shown
-    assert "have a say" in shown
+    assert "that new ones attend to" in shown
 
 
 def test_without_a_search_there_is_no_choice_of_sizes(sagl_cli, options, tmp_path):

@@ -71,7 +71,7 @@ class TestOneRun:
         assert result["curve"] == [(result["seconds"], 1.0)]
 
     def test_the_curve_has_its_looks_and_ends_with_the_result(self, source):
-        params = {"steps": 200, "batch_size": 60}
+        params = {"recipe": "network", "steps": 200, "batch_size": 60}
         method = Method("sagl", "sagl.estimator:SAGL", params=params)
         result = run_task(Task(method, source, 3, seed=0, looks=5))
         times = [at for at, _ in result["curve"]]

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import load_npz
 
 from sagl import SAGL
 from sagl.experiments.fit import fit_run
+from sagl.partition.score import score
 from sagl.training.callbacks import Callback
+from sagl.training.checkpoint import FILE_NAME
 from tests.conftest import clustered_views
 
 
@@ -34,7 +37,8 @@ def views():
 
 
 def model(**params):
-    return SAGL(4, steps=12, n_restarts=3, random_state=0, **params)
+    params = {"steps": 12, "n_restarts": 3, "refine": False} | params
+    return SAGL(4, random_state=0, **params)
 
 
 def files(directory):
@@ -70,3 +74,40 @@ def test_ids_and_source_are_kept(views, tmp_path):
     assert (tmp_path / "run" / "source.json").exists()
     again = SAGL.load(tmp_path / "run")
     np.testing.assert_array_equal(again.labels_, fitted.labels_)
+
+
+@pytest.mark.parametrize("candidate", [0, 1, 5, 12])
+def test_a_search_is_taken_up_and_ends_with_the_same_bits(
+    views, tmp_path, monkeypatch, candidate
+):
+    params = {"refine": True, "n_restarts": 1, "checkpoint_seconds": 0}
+    fit_run(model(**params), views, tmp_path / "whole")
+    left = [candidate]
+
+    def killed(*args, **kwargs):
+        if left[0] == 0:
+            raise KilledError
+        left[0] -= 1
+        return score(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sagl.partition.search.score", killed)
+        with pytest.raises(KilledError):
+            fit_run(model(**params), views, tmp_path / "killed")
+    assert [path.name for path in (tmp_path / "killed").iterdir()] == [FILE_NAME]
+    with pytest.raises(ValueError, match="belongs to another run: steps was 12"):
+        fit_run(model(**params, steps=13), views, tmp_path / "killed")
+    fit_run(model(**params), views, tmp_path / "killed")
+    assert files(tmp_path / "whole") == files(tmp_path / "killed")
+
+
+def test_the_sparsity_of_the_history_is_that_of_the_graph(views, tmp_path):
+    """Also what `sagl info` and the report show: they read it there."""
+    for name, params in (("search", {"refine": True}), ("network", {"n_restarts": 1})):
+        fitted = fit_run(model(**params), views, tmp_path / name)
+        graphs = fitted.attention_graph(views)
+        delivered = [A.nnz / len(views) ** 2 for A in graphs]
+        assert fitted.history_[-1]["sparsity"] == pytest.approx(delivered)
+        kept = load_npz(tmp_path / name / "graph.npz")
+        whole = fitted.attention_graph(views, together=True)
+        assert abs(kept - whole).max() == 0

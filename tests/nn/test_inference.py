@@ -81,15 +81,15 @@ def test_equals_the_obvious_computation(options):
         for h in new[i].double():
             one = view.linear(view.encoder.standardize(h[None]))
             if view.graph == "identity":
-                rows.append(2 * one.z + view.bias)
+                rows.append(2 * one.values + view.bias)
                 continue
-            z_all = torch.cat([anchors[i].double(), one.z])
+            z_all = torch.cat([anchors[i].double(), one.values])
             keys = z_all @ view.V
             scores = one.queries @ keys.T / 5**0.5
             if one.gate is not None:
                 scores = scores * one.gate[:, None]
             weights = slow_entmax(scores, view.alpha)
-            rows.append(weights @ z_all + one.z + view.bias)
+            rows.append(weights @ z_all + one.values + view.bias)
         p = torch.cat(rows)
         torch.testing.assert_close(answer.p[i], p, rtol=0, atol=2e-4)
         expected_q.append(torch.softmax(p, dim=1))

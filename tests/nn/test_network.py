@@ -107,7 +107,7 @@ def test_attention_graph(gate, self_loops):
     parts = view.linear(h)
     exclude = None if self_loops else torch.arange(8)
     _, expected = slow_attend(
-        parts.queries, parts.keys, parts.z, parts.gate, 1.5, exclude
+        parts.queries, parts.keys, parts.values, parts.gate, 1.5, exclude
     )
     A = view.attention_graph(parts)
     assert A.layout == torch.sparse_csr

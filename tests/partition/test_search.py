@@ -1,19 +1,18 @@
-"""The score, annealing, proposals, the search, and the network that reads it out."""
+"""The score, annealing, proposals and the search."""
 
 import itertools
 import math
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sagl import SAGL, Views
 from sagl.evaluation import clustering_accuracy
+from sagl.nn.sparse import CSR
 from sagl.partition.anneal import anneal, softened
+from sagl.partition.journal import Journal
 from sagl.partition.proposals import centre_labels, consensus, spectral_labels
-from sagl.partition.readout import predict_labels, sharpen, sharpening
 from sagl.partition.score import (
     graph_information,
     guesses,
@@ -23,9 +22,7 @@ from sagl.partition.score import (
     split_information,
 )
 from sagl.partition.search import candidates_of, search
-from sagl.partition.space import Space
-from tests.conftest import clustered_views
-from tests.partition.conftest import UNEVEN, blobs, space_of
+from sagl.partition.space import Space, from_edges
 
 checked = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 C = 4
@@ -117,6 +114,29 @@ class TestScore:
             score(space, truth, C).total
         )
 
+    def test_half_of_the_neighbours_are_those_of_the_attention_graph(self, problem):
+        space, truth = problem
+        n = len(space)
+        # Everybody attends to the next sample, of any cluster.
+        crow, cols = torch.arange(n + 1), torch.arange(1, n + 1) % n
+        attending = space.attending(CSR(crow, cols, torch.ones(n), (n, n)))
+        table = torch.zeros(C, C)
+        for i in range(n):
+            table[truth[i], truth[(i + 1) % n]] += 1
+        without = score(space, truth, C).graph
+        expected = 0.5 * mutual_information(table + table.T) + 0.5 * without
+        assert neighbour_information(attending, truth, C) == pytest.approx(expected)
+        assert score(attending, truth, C).graph == pytest.approx(expected)
+        assert expected < 0.8 * without
+        assert space.attention is None
+
+    def test_views_count_by_their_weights(self, problem):
+        space, truth = problem
+        alone = [score(space.only(view), truth, C).linear for view in (0, 1)]
+        assert alone[0] != pytest.approx(alone[1])
+        found = score(space.weighted([3.0, 1.0]), truth, C).linear
+        assert found == pytest.approx(0.75 * alone[0] + 0.25 * alone[1], rel=1e-4)
+
 
 class TestAnneal:
     @pytest.mark.parametrize("seed", range(3))
@@ -168,12 +188,11 @@ def test_consensus_outvotes_each_single_partition(problem):
 class TestSearch:
     def test_the_best_comes_first_and_all_are_told_of(self, problem):
         space, truth = problem
-        told = []
-        known = [truth, torch.roll(truth, 3)]
-        found = search(space, C, 0, known, on_candidate=told.append)
+        calls = []
+        found, _ = search(space, C, 0, on_candidate=lambda: calls.append(1))
         totals = [candidate.score.total for candidate in found]
         assert totals == sorted(totals, reverse=True)
-        assert len(told) == len(found) == candidates_of(len(known))
+        assert len(calls) == len(found) == candidates_of()
         assert clustering_accuracy(truth, found[0].labels) > 0.95
 
     def test_starts_are_of_all_views_and_of_each_alone_in_turn(
@@ -193,65 +212,60 @@ class TestSearch:
         search(space.only(1), C, 0, restarts=2)
         assert asked == [[6], [6]]
 
+    def test_what_is_learned_decides_from_the_last_round_on(self, problem):
+        space, truth = problem
+        given = []
+
+        def learn(partitions):
+            given.extend(partitions)
+            n = len(space)
+            same = truth[:, None] == truth
+            rows, cols = torch.nonzero(same.fill_diagonal_(False), as_tuple=True)
+            return space.attending(from_edges(rows, cols, torch.ones(len(rows)), n))
+
+        found, used = search(space, C, 0, restarts=2, learn=learn)
+        assert used.attention is not None
+        best = score(space, given[0], C).total
+        assert best == max(score(space, labels, C).total for labels in given)
+        for candidate in found:
+            assert candidate.score == score(used, candidate.labels, C)
+
+    def test_a_journal_finds_the_same_again_and_computes_nothing_twice(
+        self, problem, tmp_path, monkeypatch
+    ):
+        space, _ = problem
+        whole, _ = search(space, C, 3, restarts=3)
+        computed = []
+
+        def killed_after(count):
+            def spy(*args, **kwargs):
+                if len(computed) == count:
+                    raise KeyboardInterrupt
+                computed.append(1)
+                return anneal(*args, **kwargs)
+
+            return spy
+
+        monkeypatch.setattr("sagl.partition.search.anneal", killed_after(2))
+        with pytest.raises(KeyboardInterrupt):
+            search(space, C, 3, restarts=3, journal=Journal(tmp_path, {"run": 1}, 0.0))
+        computed.clear()
+        monkeypatch.setattr("sagl.partition.search.anneal", killed_after(1))
+        again, _ = search(
+            space, C, 3, restarts=3, journal=Journal(tmp_path, {"run": 1}, 0.0)
+        )
+        assert len(computed) == 1  # of three
+        for one, other in zip(whole, again, strict=True):
+            assert torch.equal(one.labels, other.labels)
+            assert one.score == other.score
+        with pytest.raises(ValueError, match="belongs to another run: run was 1"):
+            Journal(tmp_path, {"run": 2})
+
     def test_equal_seeds_equal_labels(self, problem):
         space, _ = problem
-        one, again = (search(space, C, 7, restarts=2) for _ in range(2))
+        one, again = (search(space, C, 7, restarts=2)[0] for _ in range(2))
         for a, b in zip(one, again, strict=True):
             assert torch.equal(a.labels, b.labels)
-
-
-class TestRefinedModel:
-    def test_it_predicts_what_was_found(self):
-        views, truth = clustered_views(300, spread=1.5)
-        model = SAGL(C, steps=5, random_state=0).fit(views[:200])
-        assert clustering_accuracy(truth[:200], model.labels_) > 0.95
-        assert clustering_accuracy(truth[200:], model.predict(views[200:])) > 0.95
-        assert model.score_.total > 0
-
-    def test_confidence_is_the_share_that_is_right(self):
-        """On clusters that overlap, mean confidence is near the true accuracy."""
-        views, truth = clustered_views(800, spread=3.0)
-        model = SAGL(C, steps=5, random_state=0).fit(views[:400])
-        q = model.predict_proba(views[400:])
-        accuracy = clustering_accuracy(truth[400:], q.argmax(axis=1))
-        assert abs(q.max(axis=1).mean() - accuracy) < 0.12
-
-    def test_restarts_are_chosen_by_the_score(self):
-        views, _ = clustered_views(200, spread=2.0)
-        one = SAGL(C, steps=5, refine=False, n_restarts=4, random_state=0).fit(views)
-        singles = [
-            SAGL(C, steps=5, refine=False, n_restarts=k, random_state=0).fit(views)
-            for k in (2, 3)
-        ]
-        totals = [model.score_.total for model in (*singles, one)]
-        assert totals == sorted(totals)
-
-    @pytest.mark.parametrize("graph", ["sparse", "dense", "identity"])
-    def test_every_form_of_the_graph_can_be_refined(self, graph):
-        views, truth = clustered_views(200, spread=1.0)
-        model = SAGL(C, steps=5, graph=graph, random_state=0).fit(views)
-        assert clustering_accuracy(truth, model.labels_) > 0.95
-
-    def test_a_prediction_does_not_depend_on_company(self):
-        views, _ = clustered_views(200, spread=3.0)
-        model = SAGL(C, steps=5, random_state=0).fit(views)
-        together = model.predict_proba(views)
-        assert len(np.unique(together.argmax(axis=1))) == C
-        for i in (0, 57, 199):
-            np.testing.assert_array_equal(
-                model.predict_proba(views[i : i + 1]), together[i : i + 1]
-            )
-
-
-def test_sharpening_changes_confidence_and_not_the_graph():
-    views, _ = clustered_views(200, spread=3.0)
-    model = SAGL(C, steps=5, random_state=0).fit(views)
-    before, graphs = model.transform(views), model.graph(views)
-    sharpen(model.network_, 2.0)
-    model.adopt(model.network_, model.settings_, views)
-    np.testing.assert_allclose(model.transform(views), 2 * before, rtol=1e-4, atol=1e-4)
-    for one, other in zip(graphs, model.graph(views), strict=True):
-        np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-5)
 
 
 @checked
@@ -266,59 +280,3 @@ def test_what_a_split_tells_is_what_the_split_labels_tell(problem, seed, share):
         split = torch.where((labels == cluster) & second, C, labels)
         expected = neighbour_information(space, split, C + 1)
         assert float(told[cluster]) == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("sizes", ["even", "free"])
-def test_nobody_is_put_into_a_cluster_that_was_empty(sizes):
-    views, truth = clustered_views(160, spread=1.0)
-    model = SAGL(C + 1, steps=5, refine=False, random_state=0).fit(views)
-    features = [torch.from_numpy(h - h.mean(axis=0)) for _, h in views.items()]
-    space, labels = Space(features), torch.from_numpy(truth)
-    predict_labels(model.network_, space, labels, 10.0, sizes)
-    model.adopt(model.network_, model.settings_, views)
-    probabilities = model.predict_proba(views)
-    assert np.isfinite(probabilities).all()
-    assert set(probabilities.argmax(axis=1)) <= set(range(C))
-    assert probabilities[:, C].max() < 0.01
-
-
-def test_small_clusters_are_predicted_better_as_log_odds():
-    views, truth = blobs(UNEVEN)
-    space, labels = space_of(views), torch.from_numpy(truth)
-    rows = {name: x.numpy() for name, x in zip(views.names, space.views, strict=True)}
-    params = {"refine": False, "normalize": "none", "random_state": 0}
-    model = SAGL(5, steps=50, learning_rate=0.01, **params).fit(rows)
-    right = {}
-    for sizes in ("even", "free"):
-        predict_labels(model.network_, space, labels, 1.0, sizes)
-        model.adopt(model.network_, model.settings_, Views(rows))
-        right[sizes] = (model.predict(rows) == truth).mean()
-    assert right["free"] >= right["even"]
-    assert right["free"] > 0.95
-
-
-@checked
-@given(st.floats(0.3, 0.99), st.integers(0, 99))
-def test_mean_confidence_is_what_was_asked_for(wanted, seed):
-    p = 8 * torch.randn(200, C, generator=torch.Generator().manual_seed(seed))
-    factor = sharpening(p, wanted)
-    q = torch.softmax(factor * p, dim=-1)
-    assert float(q.amax(dim=-1).mean()) == pytest.approx(wanted, abs=1e-3)
-    assert sharpening(p, 1.0) > 19  # nobody is ever that sure
-
-
-def test_representations_of_a_view_are_scaled_by_its_weight():
-    views, truth = clustered_views(160, spread=1.0)
-    model = SAGL(C, steps=5, refine=False, random_state=0).fit(views)
-    features = [torch.from_numpy(h - h.mean(axis=0)) for _, h in views.items()]
-    space, labels = Space(features), torch.from_numpy(truth)
-    found = []
-    for weights in ([1.0, 1.0], [3.0, 1.0]):
-        predict_labels(model.network_, space.weighted(weights), labels, 10.0)
-        model.adopt(model.network_, model.settings_, views)
-        found.append((model.transform(views), model.graph(views)))
-    (even, graphs), (uneven, same_graphs) = found
-    factors = np.repeat([1.5, 0.5], C)
-    np.testing.assert_allclose(uneven, factors * even, rtol=1e-4, atol=1e-4)
-    for one, other in zip(graphs, same_graphs, strict=True):
-        np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-5)

@@ -10,6 +10,7 @@ from sagl.partition.score import score
 from sagl.partition.space import (
     Ridge,
     Space,
+    Spectrum,
     affinity,
     from_edges,
     mean_of,
@@ -46,7 +47,7 @@ def loud(x, penalty):
 )
 def test_left_out_is_a_fit_without_the_sample(n, d, penalty, seed):
     x, targets = normal(n, d, seed=seed), normal(n, 3, seed=seed + 1)
-    ridge = Ridge(x, penalty)
+    ridge = Ridge(Spectrum(x), penalty)
     kept, weight = loud(x, penalty)  # neither changes without the sample
     identity = torch.eye(kept.shape[1], dtype=x.dtype)
     for i in range(n):
@@ -61,14 +62,14 @@ def test_weights_solve_the_normal_equations(shape):
     x, targets = normal(*shape), normal(shape[0], 2, seed=1)
     kept, weight = loud(x, 0.1)
     assert kept.shape[1] == min(shape)
-    W = Ridge(x, 0.1).weights(targets)
+    W = Ridge(Spectrum(x), 0.1).weights(targets)
     torch.testing.assert_close(x.T @ (x @ W - targets), -weight * W)
 
 
 def test_directions_that_the_penalty_silences_have_no_weight():
     x = normal(50, 3)
     x[:, 2] *= 0.01
-    W = Ridge(x, 1.0).weights(normal(50, 2, seed=1))
+    W = Ridge(Spectrum(x), 1.0).weights(normal(50, 2, seed=1))
     assert W[:2].abs().min() > 1e-3
     assert W[2].abs().max() < 1e-2 * W[:2].abs().min()
 
@@ -135,7 +136,7 @@ def test_judges_are_as_stiff_as_a_cluster_is_large_and_made_once(problem):
     assert space.weighted([1.0, 2.0]).judges(4) is judges
     Y = one_hot(truth, 4) - 0.25
     for judge, x in zip(judges, space.views, strict=True):
-        expected = Ridge(x, len(truth) / 4).left_out(Y)
+        expected = Ridge(Spectrum(x), len(truth) / 4).left_out(Y)
         torch.testing.assert_close(judge.left_out(Y), expected)
 
 

@@ -17,7 +17,7 @@ C = 5
 
 @pytest.fixture(scope="module")
 def even_of_uneven(uneven):
-    return search(uneven[0], C, 0, restarts=2)
+    return search(uneven[0], C, 0, restarts=2)[0]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def equal():
     """Equal clusters that overlap a little, and what the search finds."""
     views, labels = blobs(EQUAL, spread=2.0)
     space = space_of(views)
-    return space, torch.from_numpy(labels), search(space, C, 0, restarts=2)
+    return space, torch.from_numpy(labels), search(space, C, 0, restarts=2)[0]
 
 
 def test_unequal_clusters_are_let_go(uneven, even_of_uneven):

@@ -23,7 +23,7 @@ def test_everything_from_views(small_data, small_run):
     n, n_clusters = len(views), 4
     assert list(small_data.graphs) == ["wide", "narrow"]
     for found, expected in zip(
-        small_data.graphs.values(), model.graph(views), strict=True
+        small_data.graphs.values(), model.attention_graph(views), strict=True
     ):
         assert (found != expected).nnz == 0
     np.testing.assert_allclose(small_data.mean_graph.sum(axis=1), 1, atol=1e-5)

@@ -28,7 +28,7 @@ RECORDS = (26, 52, 60)
 FILE = "checkpoint.safetensors"
 
 VARIANTS = {
-    "default": {"recipe": "default"},
+    "network": {"recipe": "network"},
     "released": {"recipe": "released", "dropout": 0.3},
     "no dropout": {"dropout": 0.0, "gate": "none", "graph": "identity"},
 }
@@ -42,6 +42,7 @@ def data():
 def fit(data, directory=None, **params):
     defaults = {
         "n_clusters": 4,
+        "recipe": "network",
         "steps": STEPS,
         "batch_size": 80,
         "random_state": 0,
@@ -124,7 +125,7 @@ class TestResume:
         count = Count()
         resumed = fit(data, tmp_path, callbacks=[count])
         assert count.steps == list(range(before + 1, 61))
-        assert_same_bits(resumed, whole["default"], data)
+        assert_same_bits(resumed, whole["network"], data)
 
     def test_a_run_killed_again_and_again(self, data, whole, tmp_path):
         for step in (3, 30, 30, 51, 55):
@@ -137,19 +138,19 @@ class TestResume:
     ):
         kill(data, tmp_path, 25)
         assert list(tmp_path.iterdir()) == []
-        assert_same_bits(fit(data, tmp_path), whole["default"], data)
+        assert_same_bits(fit(data, tmp_path), whole["network"], data)
 
     def test_keeping_checkpoints_changes_nothing(self, data, whole, tmp_path):
         model = fit(data, tmp_path)
         assert (tmp_path / FILE).is_file()
-        assert_same_bits(model, whole["default"], data)
+        assert_same_bits(model, whole["network"], data)
 
     def test_a_finished_run_is_at_its_end_at_once(self, data, whole, tmp_path):
         fit(data, tmp_path)
         count = Count()
         again = fit(data, tmp_path, callbacks=[count])
         assert count.steps == []
-        assert_same_bits(again, whole["default"], data)
+        assert_same_bits(again, whole["network"], data)
         assert not again.network_.training
 
     @pytest.mark.parametrize("ends", ["stable", "callback"])
@@ -206,7 +207,7 @@ class TestResume:
         count = Count()
         resumed = fit(data, tmp_path, callbacks=[count])
         assert count.steps[0] == 27
-        assert_same_bits(resumed, whole["default"], data)
+        assert_same_bits(resumed, whole["network"], data)
 
 
 PROCESS = """

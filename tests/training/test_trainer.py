@@ -359,6 +359,7 @@ class TestStopWhenStable:
 
     def test_an_estimator_stops_when_its_clusters_are_stable(self, three):
         params = {"graph": "identity", "learning_rate": 0.01, "steps": 5000}
+        params["recipe"] = "network"
         model = fit(three, tolerance=0.01, patience=3, **params)
         changed = [record["changed"] for record in model.history_]
         assert model.n_steps_ == model.history_[-1]["step"] < 5000
@@ -373,7 +374,14 @@ class TestDivergence:
     def test_a_loss_that_is_no_number_names_the_learning_rate(self, three, graph):
         message = r"the loss became nan at step \d+; .*learning_rate \(now 1e\+38\)"
         with pytest.raises(FloatingPointError, match=message):
-            fit(three, batch_size=40, steps=60, learning_rate=1e38, graph=graph)
+            fit(
+                three,
+                recipe="network",
+                batch_size=40,
+                steps=60,
+                learning_rate=1e38,
+                graph=graph,
+            )
 
     def test_parameters_broken_by_the_last_step_are_noticed(self, three):
         with pytest.raises(FloatingPointError, match="learning_rate"):

@@ -39,13 +39,13 @@ def describe(run: Path) -> dict[str, Any]:
         "score": config.get("score"),
         "view_weights": config.get("view_weights"),
         "size_choice": config.get("cluster_sizes"),
-        "voters": 0 if saved.voters is None else len(saved.voters.labels),
+        "anchors": len(saved.anchors[0]),
         "n_clusters_found": int((sizes > 0).sum()),
         "cluster_sizes": sizes.tolist(),
         "mean_confidence": float(saved.confidence.mean()),
         "n_steps": saved.n_steps,
         "settings": config["settings"],
-        "last_record": saved.history[-1],
+        "last_record": saved.history[-1] if saved.history else None,
     }
 
 
@@ -63,24 +63,24 @@ def show(run: Path) -> None:
         "clusters": f"{facts['n_clusters_found']} of {facts['n_clusters']} in use, "
         f"sizes {sizes[0]:,} to {sizes[-1]:,}, median {sizes[len(sizes) // 2]:,}",
         "mean confidence": f"{facts['mean_confidence']:.3f}",
-        "training": f"{facts['n_steps']:,} steps, {record['epoch']:,} epochs; "
-        f"{record['changed']:.1%} of samples still moved at the end",
-        "graph": ", ".join(
-            f"{v['name']} {s:.2%}"
-            for v, s in zip(facts["views"], record["sparsity"], strict=True)
-        )
-        + " of a batch's pairs kept",
+        "anchors": f"{facts['anchors']:,} samples that new ones attend to",
         "recipe": facts["recipe"],
         "settings": ", ".join(f"{k}={v}" for k, v in facts["settings"].items()),
         "files": ", ".join(sorted(p.name for p in run.iterdir())),
     }
+    if record is not None:
+        rows["training"] = (
+            f"{facts['n_steps']:,} steps, {record['epoch']:,} epochs; "
+            f"{record['changed']:.1%} of samples still moved at the end"
+        )
+        shares = zip(facts["views"], record["sparsity"], strict=True)
+        kept = ", ".join(f"{view['name']} {share:.2%}" for view, share in shares)
+        rows["graph"] = f"{kept} of all pairs kept"
     if facts["view_weights"] is not None:
         rows["weights"] = ", ".join(
             f"{v['name']} {weight:.0%}"
             for v, weight in zip(facts["views"], facts["view_weights"], strict=True)
         )
-    if facts["voters"]:
-        rows["voters"] = f"{facts['voters']:,} samples, the nearest of which have a say"
     if facts["size_choice"] is not None:
         rows["clusters"] += f" ({facts['size_choice']})"
     if facts["cluster_count"] is not None:

@@ -44,7 +44,7 @@ def fit_run(
     model.set_params(checkpoint_dir=out).fit(views)
     if graph if graph is not None else len(views) <= GRAPH_LIMIT:
         with replacing(out / GRAPH) as temporary, temporary.open("wb") as file:
-            save_npz(file, mean_graph(model.graph(views)))
+            save_npz(file, model.attention_graph(views, together=True))
     if source is not None:
         write_json(out / SOURCE, dict(source))
     model.save(out, ids=ids)

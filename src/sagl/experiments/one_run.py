@@ -145,6 +145,8 @@ class _Look(Callback):
         watch.begin()
 
     def on_step(self, trainer: Trainer) -> None:
+        if trainer.partitions is not None:
+            return  # clusters are known before the training, heads after it
         if self.watch.due(trainer.step, trainer.plan.steps):
             self.watch.look(lambda views: self._predict(trainer, views))
 

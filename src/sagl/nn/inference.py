@@ -23,7 +23,13 @@ from torch import Tensor
 
 from sagl.nn.entmax import entmax_rows
 from sagl.nn.neighbours import unit_rows
-from sagl.nn.network import Linear, Network, ViewNetwork, concatenate
+from sagl.nn.network import (
+    Linear,
+    Network,
+    ViewNetwork,
+    concatenate,
+    side_by_side,
+)
 from sagl.nn.voters import Voters, ballot
 
 _MANTISSA = 53  # bits that float64 holds exactly
@@ -35,7 +41,7 @@ _MAX_ROWS = 256
 
 @torch.no_grad()
 def anchor_features(network: Network, features: Sequence[Tensor]) -> list[Tensor]:
-    """z of each view, (n, C) in float32, for raw features of n samples."""
+    """z of each view, (n, D) in float32, for raw features of n samples."""
     anchors = []
     for view, h in zip(network.view_networks, features, strict=True):
         encoder = _in_float64(view).encoder
@@ -76,16 +82,20 @@ class Predictor:
     Parameters
     ----------
     network : Network
-    anchors : sequence of Tensors of shape (a, C)
+    anchors : sequence of Tensors of shape (a, D)
         Linear features z of the anchors, one tensor per view.
+    labels : Tensor of shape (a,), optional
+        The clusters of the anchors, for a network with heads.
     voters : Voters, optional
-        Whose votes are added to what a network says that votes by the product.
+        Of runs that an older sagl saved: samples near the one asked about, whose votes
+        are added to what the network says.
     """
 
     def __init__(
         self,
         network: Network,
         anchors: Sequence[Tensor],
+        labels: Tensor | None = None,
         voters: Voters | None = None,
     ) -> None:
         self.device = _float64_device(next(network.parameters()).device)
@@ -97,6 +107,14 @@ class Predictor:
                 z if view.graph == "identity" else exact_matmul(z, view.V)
                 for view, z in zip(self.views, self.anchors, strict=True)
             ]
+        self.network = network
+        self._clusters = torch.empty(0)
+        if network.has_heads:
+            if labels is None:
+                raise ValueError("a network with heads needs the clusters of anchors")
+            one_hot = torch.nn.functional.one_hot(labels, len(self.views[0].bias))
+            self._clusters = one_hot.to(self.device, torch.float64)
+            self.keys = [torch.cat(self.keys, dim=1)]
         self.voters = voters
         self._electorate = [] if voters is None else self._prepared(voters.features)
         kept = [*self.anchors, *(x.T for x in self._electorate)]
@@ -139,33 +157,59 @@ class Predictor:
         return votes
 
     def _representations(self, rows: Sequence[Tensor]) -> list[Tensor]:
+        linear = [
+            view.linear(h, exact_matmul)
+            for view, h in zip(self.views, rows, strict=True)
+        ]
+        if self.network.has_heads:
+            return self._by_heads(linear)
         out = []
-        for view, h, z_anchors, keys in zip(
-            self.views, rows, self.anchors, self.keys, strict=True
+        for view, new, z_anchors, keys in zip(
+            self.views, linear, self.anchors, self.keys, strict=True
         ):
-            new = view.linear(h, exact_matmul)
+            z = new.values
             if view.graph == "identity":
-                out.append(new.z + new.z + view.bias)
+                out.append(z + z + view.bias)
                 continue
-            A = self._weights(view, new, keys)  # (rows, a + 1)
-            aggregated = exact_mean(A[:, :-1], z_anchors) + A[:, -1:] * new.z
-            out.append(aggregated + new.z + view.bias)
+            to_itself = self._scores(new, new.keys, own=True)
+            scores = torch.cat([self._scores(new, keys), to_itself], dim=1)
+            A = entmax_rows(scores, view.alpha)  # (rows, a + 1)
+            aggregated = exact_mean(A[:, :-1], z_anchors) + A[:, -1:] * z
+            out.append(aggregated + z + view.bias)
         return out
 
-    def _weights(self, view: ViewNetwork, new: Linear, keys: Tensor) -> Tensor:
-        """Attention of new samples to the anchors and, last, to themselves.
+    def _by_heads(self, linear: Sequence[Linear]) -> list[Tensor]:
+        """What the heads say, and the clusters of the anchors attended to."""
+        p = [new.values + v.bias for v, new in zip(self.views, linear, strict=True)]
+        if self.views[0].graph == "identity":
+            return p
+        A = self.attention(linear)
+        weight = self.network.graph_weight.to(self.device, torch.float64)
+        votes = weight * exact_mean(A, self._clusters)
+        return [said + votes for said in p]
+
+    def attention(self, linear: Sequence[Linear]) -> Tensor:
+        """A of new samples to the anchors, by all views together, (rows, a)."""
+        weights = self.network.view_weights.to(self.device, torch.float64)
+        together = side_by_side(linear, weights)
+        scores = self._scores(together, self.keys[0])
+        return entmax_rows(scores, self.views[0].alpha)
+
+    def _scores(self, new: Linear, keys: Tensor, own: bool = False) -> Tensor:
+        """Of new samples with keys (a, D), or each with its ``own`` of keys (rows, D).
 
         Dense rows of one length, not ``attend``: what it prunes, and so the order of
         its sums, depends on the other rows of a block.
         """
         bits = _bits(keys.shape[1])
-        queries = _on_grid(new.queries, bits, dim=1)
-        to_anchors = queries @ _on_grid(keys, bits, dim=1).T
-        to_itself = (queries * _on_grid(new.keys, bits, dim=1)).sum(dim=1, keepdim=True)
-        scores = torch.cat([to_anchors, to_itself], dim=1) / keys.shape[1] ** 0.5
-        if new.gate is not None:
-            scores = scores * new.gate[:, None]
-        return entmax_rows(scores, view.alpha)
+        queries, keys = (_on_grid(x, bits, dim=1) for x in (new.queries, keys))
+        if own:
+            products = (queries * keys).sum(dim=1, keepdim=True)
+        else:
+            products = queries @ keys.T
+        scores = products / keys.shape[1] ** 0.5
+        gated: Tensor = scores if new.gate is None else scores * new.gate[:, None]
+        return gated
 
 
 def exact_matmul(x: Tensor, y: Tensor) -> Tensor:

@@ -16,6 +16,8 @@ from sagl.nn.gate import GateForm, SparsityGate, row_factor
 
 # Rows of a batch's graph that are counted for its sparsity.
 _COUNTED_ROWS = 1024
+# A neighbourhood that holds none of a cluster: the logarithm ends here.
+_LEAST_Q = 1e-9
 
 GraphForm = Literal["sparse", "dense", "identity"]
 GateInput = Literal["z", "features"]
@@ -25,9 +27,9 @@ VoteForm = Literal["mean", "product"]
 class Linear(NamedTuple):
     """What one view makes of its features before any sample looks at another."""
 
-    z: Tensor  # (n, C) linear features, the values of the attention
-    queries: Tensor  # (n, C) Z U
-    keys: Tensor  # (n, C) Z V
+    values: Tensor  # (n, C) what is aggregated: z itself, or what the head says
+    queries: Tensor  # (n, D) Z U
+    keys: Tensor  # (n, D) Z V
     gate: Tensor | None  # (n,) factor on the scores of each row
 
 
@@ -44,21 +46,46 @@ def concatenate(parts: Sequence[Linear]) -> Linear:
 def _joined(parts: Sequence[Linear], join: Callable[[list[Tensor]], Tensor]) -> Linear:
     gates = [part.gate for part in parts if part.gate is not None]
     return Linear(
-        join([part.z for part in parts]),
+        join([part.values for part in parts]),
         join([part.queries for part in parts]),
         join([part.keys for part in parts]),
         join(gates) if gates else None,
     )
 
 
+def side_by_side(views: Sequence[Linear], weights: Tensor) -> Linear:
+    """All views as one, whose score of a pair is the weighted sum of theirs.
+
+    What one view takes for near by chance, the others correct. ``attend`` divides by
+    the root of the width, which here is that of all views together.
+    """
+    width = sum(view.queries.shape[1] for view in views)
+    queries = []
+    for view, weight in zip(views, weights, strict=True):
+        scale = weight * (width / view.queries.shape[1]) ** 0.5
+        gate = 1.0 if view.gate is None else view.gate[:, None]
+        queries.append(view.queries * (scale * gate))
+    values = torch.stack([view.values for view in views]).mean(dim=0)
+    keys = torch.cat([view.keys for view in views], dim=1)
+    return Linear(values, torch.cat(queries, dim=1), keys, None)
+
+
 class ViewNetwork(nn.Module):
-    """One view: h -> z -> A -> p (eqs. linearfeat, lrs, gate, entmax, rep)."""
+    """One view: h -> z -> A -> p (eqs. linearfeat, lrs, gate, entmax, rep).
+
+    In the paper z is as wide as there are clusters, and both what samples are compared
+    by and what is aggregated. With ``z_width`` the two part: z is of that width, at
+    most the features', and compares; a linear ``head`` says the clusters.
+    """
+
+    head: nn.Parameter | None
 
     def __init__(
         self,
         width: int,
         n_clusters: int,
         *,
+        z_width: int | None = None,
         alpha: float = 1.5,
         graph: GraphForm = "sparse",
         gate: GateForm = "none",
@@ -79,26 +106,32 @@ class ViewNetwork(nn.Module):
         self.gate_input = gate_input
         self.dropout = dropout
         self.self_loops = self_loops
-        C = n_clusters
-        self.encoder = LinearEncoder(width, C, generator)
-        self.bias = nn.Parameter(torch.zeros(C))
+        D = n_clusters if z_width is None else min(z_width, width)
+        self.encoder = LinearEncoder(width, D, generator)
+        self.bias = nn.Parameter(torch.zeros(n_clusters))
+        self.head = None
+        if z_width is not None:  # solved in closed form, not by gradient
+            zeros = torch.zeros(n_clusters, width)
+            self.head = nn.Parameter(zeros, requires_grad=False)
+            self.bias.requires_grad_(False)
         if graph != "identity":
-            self.U = nn.Parameter(_xavier(C, generator))
-            self.V = nn.Parameter(_xavier(C, generator))
+            self.U = nn.Parameter(_xavier(D, generator))
+            self.V = nn.Parameter(_xavier(D, generator))
         self.gate: SparsityGate | None = None
         if gate != "none" and graph != "identity":
-            self.gate = SparsityGate(C if gate_input == "z" else width, generator)
+            self.gate = SparsityGate(D if gate_input == "z" else width, generator)
 
     def linear(self, h: Tensor, matmul: Product = torch.matmul) -> Linear:
         """Everything that is computed row by row. ``h`` is standardised, (n, d)."""
         z = self.encoder(h, matmul)
+        values = z if self.head is None else matmul(h, self.head.T)
         if self.graph == "identity":
-            return Linear(z, z, z, None)
+            return Linear(values, z, z, None)
         gate = None
         if self.gate is not None:
             omega = self.gate(z if self.gate_input == "z" else h, matmul)
             gate = row_factor(omega, self.gate_form)
-        return Linear(z, matmul(z, self.U), matmul(z, self.V), gate)
+        return Linear(values, matmul(z, self.U), matmul(z, self.V), gate)
 
     def forward(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Representations p, (n, C), of a batch that attends to itself."""
@@ -111,32 +144,43 @@ class ViewNetwork(nn.Module):
 
         Nothing here belongs to one view, so stacked views can be given as well.
         """
-        z, queries, keys, gate = linear
         if self.graph == "identity":
-            return z + z
-        aggregated = attend(
-            queries,
-            keys,
-            z,
-            gate,
-            self.alpha,
-            exclude=self.excluded(z),
+            return linear.values + linear.values
+        return self.attended(linear, linear.values, generator) + linear.values
+
+    def attended(
+        self,
+        linear: Linear,
+        values: Tensor,
+        generator: torch.Generator | None = None,
+        alpha: float | None = None,
+    ) -> Tensor:
+        """A values of samples that attend to each other, (n, C)."""
+        return attend(
+            linear.queries,
+            linear.keys,
+            values,
+            linear.gate,
+            self.alpha if alpha is None else alpha,
+            exclude=self.excluded(values),
             dropout=self.dropout if self.training else 0.0,
             generator=generator,
         )
-        return aggregated + z
 
-    def attention_graph(self, linear: Linear, rows: slice = slice(None)) -> Tensor:
+    def attention_graph(
+        self, linear: Linear, rows: slice | Tensor | None = None
+    ) -> Tensor:
         """A of samples that attend to each other, sparse CSR (n, n).
 
         ``rows`` limits it to the rows of some samples, who still attend to all.
         """
-        z, queries, keys, gate = linear
-        excluded = self.excluded(z)
+        values, queries, keys, gate = linear
+        rows = slice(None) if rows is None else rows
+        excluded = self.excluded(values)
         _, graph = attend(
             queries[rows],
             keys,
-            z[:, :0],  # nothing to aggregate
+            values[:, :0],  # nothing to aggregate
             None if gate is None else gate[rows],
             self.alpha,
             return_graph=True,
@@ -156,19 +200,31 @@ class ViewNetwork(nn.Module):
         graph = self.attention_graph(self.linear(h), slice(rows))
         return graph.values().numel() / (rows * len(h))
 
-    def excluded(self, z: Tensor) -> Tensor | None:
+    def excluded(self, values: Tensor) -> Tensor | None:
         """The key that each sample may not attend to: itself, or none."""
-        return None if self.self_loops else torch.arange(z.shape[-2], device=z.device)
+        if self.self_loops:
+            return None
+        return torch.arange(values.shape[-2], device=values.device)
 
 
 class Network(nn.Module):
-    """L ≥ 1 views side by side; they meet only in the objective and in the vote."""
+    """L ≥ 1 views side by side.
+
+    In the paper they meet only in the objective and in the vote. With heads (see
+    ``ViewNetwork``) a sample attends to others by the scores of all views together,
+    weighted by ``view_weights``, and what the clusters of its neighbours say counts
+    ``graph_weight`` times beside what the heads say.
+    """
+
+    view_weights: Tensor
+    graph_weight: Tensor
 
     def __init__(
         self,
         widths: Sequence[int],
         n_clusters: int,
         *,
+        z_width: int | None = None,
         alpha: float = 1.5,
         graph: GraphForm = "sparse",
         gate: GateForm = "none",
@@ -187,6 +243,7 @@ class Network(nn.Module):
             ViewNetwork(
                 width,
                 n_clusters,
+                z_width=z_width,
                 alpha=alpha,
                 graph=graph,
                 gate=gate,
@@ -197,6 +254,11 @@ class Network(nn.Module):
             )
             for width in widths
         )
+        self.has_heads = z_width is not None
+        if self.has_heads:
+            shares = torch.full((len(widths),), 1 / len(widths))
+            self.register_buffer("view_weights", shares)
+            self.register_buffer("graph_weight", torch.ones(()))
 
     @property
     def view_networks(self) -> list[ViewNetwork]:
@@ -214,11 +276,44 @@ class Network(nn.Module):
     def log_q(
         self, linear: Sequence[Linear], generator: torch.Generator | None = None
     ) -> Tensor:
-        """Aggregate all views at once and take their softmax (eqs. rep and prob)."""
+        """Aggregate all views at once and take their softmax (eqs. rep and prob).
+
+        With heads, the clusters of neighbours are those that their heads say.
+        """
         views = self.view_networks
         bias = torch.stack([view.bias for view in views])[:, None]
+        if self.has_heads:
+            values = torch.stack([view.values for view in linear])  # (L, n, C)
+            p = values + bias
+            if views[0].graph != "identity":
+                together = self.together(linear)
+                q = torch.softmax(p.mean(dim=0), dim=-1)
+                p = p + self.graph_weight * views[0].attended(together, q, generator)
+            return torch.log_softmax(p, dim=-1)
         p = views[0].aggregate(stack_views(linear), generator) + bias  # (L, n, C)
         return torch.log_softmax(p, dim=-1)
+
+    def together(self, linear: Sequence[Linear]) -> Linear:
+        """All views as one, each with its weight."""
+        return side_by_side(linear, self.view_weights)
+
+    def neighbour_log_q(
+        self,
+        features: Sequence[Tensor],
+        clusters: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """log q of each view, (L, n, C), as the known clusters of neighbours say it.
+
+        ``clusters`` are rows (n, C) that sum to one. The weights are the softmax of the
+        scores, not their sparse projection: its gradient would not reach a neighbour
+        that has no weight yet.
+        """
+        q = [
+            view.attended(view.linear(h), clusters, generator, alpha=1.0)
+            for view, h in zip(self.view_networks, features, strict=True)
+        ]
+        return torch.stack(q).clamp_min(_LEAST_Q).log()
 
     def vote(self, log_q: Tensor | Sequence[Tensor]) -> Tensor:
         """Probabilities of clusters, (n, C), from those of the views."""

@@ -98,10 +98,14 @@ class Objective:
         check_choice("alignment_form", self.alignment_form, AlignmentForm)
         check_choice("diversity_count", self.diversity_count, DiversityCount)
 
-    def __call__(self, log_q: Tensor | Sequence[Tensor]) -> Loss:
+    def __call__(
+        self, log_q: Tensor | Sequence[Tensor], target: Tensor | None = None
+    ) -> Loss:
+        """The loss; its pseudo-label term aims at the consensus, or a target (n,)."""
         log_q = stacked(log_q)
         labels = consensus(log_q)
-        label = pseudo_label(log_q, labels, self.pseudo_label_form)
+        aim = labels if target is None else target
+        label = pseudo_label(log_q, aim, self.pseudo_label_form)
         spread = diversity(log_q)
         if self.diversity_count == "pairs":
             spread = spread * max(1, len(log_q) - 1)

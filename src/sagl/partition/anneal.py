@@ -131,17 +131,6 @@ def outlook(
     return _representations(space, z, graph, centred, sizes), graph
 
 
-@torch.no_grad()
-def evidence_of_maps(
-    space: Space, labels: Tensor, n_clusters: int, sizes: Sizes = "even"
-) -> Tensor:
-    """What the regressions of all views say without a sample's own label, (n, C)."""
-    Y = one_hot(labels, n_clusters)
-    centred = Y - Y.mean(dim=0)
-    z = space.mean([fit.left_out(centred) for fit in space.fits])
-    return _comparable(z, centred, sizes)
-
-
 def softened(labels: Tensor, n_clusters: int) -> Tensor:
     """Labels as soft labels that annealing can still change."""
     return (1 - _SOFTNESS) * one_hot(labels, n_clusters) + _SOFTNESS / n_clusters

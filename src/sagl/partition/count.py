@@ -128,7 +128,7 @@ def count_clusters(
     resamples = [rng.permutation(n)[:size] for _ in range(_PARTITIONS)]
     near = min(_NEIGHBOURS, max(2, round(_NEIGHBOUR_SHARE * size)))
     spaces = [Space([x[rows] for x in views], near) for rows in map(np.sort, resamples)]
-    judges = [[Ridge(x, _PENALTY) for x in space.views] for space in spaces]
+    judges = [[Ridge(s, _PENALTY) for s in space.spectra] for space in spaces]
     curve = []
     for n_clusters in candidates:
         point = _try(spaces, judges, views, n_clusters, seed)

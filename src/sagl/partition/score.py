@@ -21,6 +21,9 @@ from torch import Tensor
 
 from sagl.partition.space import Ridge, Space, one_hot
 
+# How much of what neighbours tell is told by those in the network's attention graph.
+_ATTENTION = 0.5
+
 
 class Score(NamedTuple):
     """Both terms, in nats, and how often a view's prediction is the label."""
@@ -46,14 +49,29 @@ def score(space: Space, labels: Tensor, n_clusters: int) -> Score:
 
 
 def neighbour_information(space: Space, labels: Tensor, n_clusters: int) -> float:
-    """What the label of a neighbour in one view tells of the label, mean over views.
+    """What the label of a neighbour tells of the label, in nats.
 
-    In each view alone, not in the graph of all views, which the search follows: what
-    was drawn along a graph must not be judged by it.
+    Half of it a neighbour in the network's attention graph, once there is one: few and
+    near. The rest a neighbour in each view alone, mean over views: more and wider. Not
+    in the graph along which the search draws clusters: what was drawn along a graph
+    must not be judged by it.
     """
+    tables = neighbour_tables(space, labels, n_clusters)
+    return sum(weight * mutual_information(table) for weight, table in tables)
+
+
+def neighbour_tables(
+    space: Space, labels: Tensor, n_clusters: int
+) -> list[tuple[float, Tensor]]:
+    """What joins each two clusters, (C, C), symmetric, with a weight; one in all."""
     alone = [space.only(view) for view in range(len(space.views))]
-    told = [graph_information(place, labels, n_clusters) for place in alone]
-    return sum(w * nats for w, nats in zip(space.weights, told, strict=True))
+    tables = [neighbour_table(place, labels, n_clusters) for place in alone]
+    A = space.attention
+    if A is None:
+        return list(zip(space.weights, tables, strict=True))
+    once = joint(labels[A.rows()], labels[A.cols], n_clusters, A.entries)
+    weights = [(1 - _ATTENTION) * weight for weight in space.weights]
+    return [(_ATTENTION, once + once.T), *zip(weights, tables, strict=True)]
 
 
 def graph_information(space: Space, labels: Tensor, n_clusters: int) -> float:
@@ -80,8 +98,8 @@ def split_information(
     C = n_clusters
     halves = labels + C * second
     told = torch.zeros(C, dtype=torch.float64, device=labels.device)
-    for view, weight in enumerate(space.weights):
-        table = neighbour_table(space.only(view), halves, 2 * C).double()
+    for weight, table in neighbour_tables(space, halves, 2 * C):
+        table = table.double()
         p = (table / table.sum()).reshape(2, C, 2, C)
         whole, parts = p.sum(dim=(0, 2)), p.sum(dim=2)  # (C, C); (2, C, C)
         k = torch.arange(C, device=labels.device)

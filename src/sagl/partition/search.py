@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sagl.partition.anneal import WARM, anneal, polish, softened
+from sagl.partition.anneal import anneal, polish, softened
 from sagl.partition.doubt import stability
+from sagl.partition.journal import Journal
 from sagl.partition.moves import CONSIDERED, PROPOSALS, jump
 from sagl.partition.proposals import centre_labels, consensus, spectral_labels
 from sagl.partition.score import Score, score
@@ -25,7 +27,7 @@ class Round(NamedTuple):
     proposals: int
 
 
-RESTARTS = 8
+STARTS = 8
 _COMMITTEES = (3, 5)  # how many of the best partitions form a consensus
 # Rounds of jumps: how many of the best jump, and how far each looks.
 _ROUNDS = (Round(2, CONSIDERED, PROPOSALS), Round(1, 16, 400))
@@ -44,70 +46,77 @@ def search(
     space: Space,
     n_clusters: int,
     seed: int,
-    known: Sequence[Tensor] = (),
     *,
-    restarts: int = RESTARTS,
-    on_candidate: Callable[[Candidate], None] | None = None,
-) -> list[Candidate]:
-    """Candidates, the best first.
+    restarts: int = STARTS,
+    learn: Callable[[Sequence[Tensor]], Space] | None = None,
+    journal: Journal | None = None,
+    on_candidate: Callable[[], object] = lambda: None,
+) -> tuple[list[Candidate], Space]:
+    """Candidates, the best first, and the space by which they are compared.
 
     Parameters
     ----------
     space : Space
     n_clusters, seed : int
-    known : sequence of Tensor (n,)
-        Partitions found by other means, such as a trained network.
     restarts : int
         How many k-means partitions are annealed: of all views together and of each
         view alone, in turn. What a good view shows alone, a poor one beside it hides.
+    learn : callable, optional
+        Given partitions, the best first, before the last round of jumps: the space
+        with what has been learned from them, by which all are then compared anew.
+    journal : Journal, optional
+        Keeps what is found, for a search that may be killed.
     on_candidate : callable, optional
-        Told of each candidate, for progress.
+        Called after each candidate, for progress.
     """
     C = n_clusters
     found: list[Candidate] = []
+    keep = journal or Journal()
 
-    def add(labels: Tensor, origin: str, *, own_start: bool = False) -> None:
-        candidate = Candidate(labels, origin, score(space, labels, C), own_start)
-        found.append(candidate)
-        if on_candidate is not None:
-            on_candidate(candidate)
+    def add(
+        compute: Callable[[], Tensor], origin: str, *, own_start: bool = False
+    ) -> Tensor:
+        labels = keep(compute)
+        found.append(Candidate(labels, origin, score(space, labels, C), own_start))
+        on_candidate()
+        return labels
 
     def agree() -> None:
         best = [candidate.labels for candidate in sorted(found, key=_by_score)]
         for size in _COMMITTEES:
-            labels = consensus(space, best[:size], C, seed % 2**32)
-            add(polish(space, labels, C), "consensus, annealed")
 
-    for labels in known:
-        add(labels, "network")
-        add(
-            polish(space, labels, C, hot=WARM, steps=60),
-            "network, annealed",
-            own_start=True,
-        )
+            def committee(members: Sequence[Tensor] = best[:size]) -> Tensor:
+                return polish(space, consensus(space, members, C, seed % 2**32), C)
+
+            add(committee, "consensus, annealed")
+
     views = len(space.views)
     alone = min(views, restarts - 1) if views > 1 else 0
     places = [space, *(space.only(view) for view in range(alone))]
-    for restart in range(restarts):
+
+    def from_centres(restart: int) -> Tensor:
         place = places[restart % len(places)]
         labels = centre_labels(place, C, (seed + restart) % 2**32)
         labels = anneal(place, softened(labels, C))
-        if place is not space:
-            labels = polish(space, labels, C)
-        add(labels, "k-means, annealed", own_start=True)
-    spectral = spectral_labels(space, C, seed % 2**32)
-    add(spectral, "spectral")
-    add(polish(space, spectral, C), "spectral, annealed", own_start=True)
+        return labels if place is space else polish(space, labels, C)
+
+    for restart in range(restarts):
+        add(partial(from_centres, restart), "k-means, annealed", own_start=True)
+    spectral = add(lambda: spectral_labels(space, C, seed % 2**32), "spectral")
+    add(lambda: polish(space, spectral, C), "spectral, annealed", own_start=True)
     agree()
-    for jumpers, considered, proposals in _ROUNDS:
-        for candidate in sorted(found, key=_by_score)[:jumpers]:
-            labels = jump(
-                space, candidate.labels, C, proposals=proposals, considered=considered
+    for turn in _ROUNDS:
+        if learn is not None and turn is _ROUNDS[-1]:
+            space = learn([c.labels for c in sorted(found, key=_by_score)])
+            found[:] = [c._replace(score=score(space, c.labels, C)) for c in found]
+        for candidate in sorted(found, key=_by_score)[: turn.jumpers]:
+            improve = partial(
+                jump, proposals=turn.proposals, considered=turn.considered
             )
-            add(labels, "jumped")
-            add(polish(space, labels, C), "jumped, annealed")
+            labels = add(partial(improve, space, candidate.labels, C), "jumped")
+            add(partial(polish, space, labels, C), "jumped, annealed")
         agree()
-    return sorted(found, key=_by_score)
+    return sorted(found, key=_by_score), space
 
 
 def reproduced(found: Sequence[Candidate], n_clusters: int) -> NDArray[np.float64]:
@@ -116,11 +125,11 @@ def reproduced(found: Sequence[Candidate], n_clusters: int) -> NDArray[np.float6
     return stability(found[0].labels.cpu().numpy(), others, n_clusters)
 
 
-def candidates_of(known: int = 0, restarts: int = RESTARTS) -> int:
+def candidates_of(restarts: int = STARTS) -> int:
     """How many candidates ``search`` will look at."""
     agreed = len(_COMMITTEES) * (1 + len(_ROUNDS))
     jumped = 2 * sum(each.jumpers for each in _ROUNDS)
-    return 2 * known + restarts + 2 + agreed + jumped
+    return restarts + 2 + agreed + jumped
 
 
 def _by_score(candidate: Candidate) -> float:

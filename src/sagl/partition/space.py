@@ -7,6 +7,7 @@ each sample left out of its own fit, in closed form; and the neighbours of a sam
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -35,22 +36,45 @@ class Pairs(NamedTuple):
     weight: Tensor
 
 
+class Spectrum:
+    """Principal directions of rows x, (n, d), decomposed once for all who need them."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
+        n, d = x.shape
+        self._by_samples = d > n
+        self.values, self._vectors = torch.linalg.eigh(x @ x.T if d > n else x.T @ x)
+
+    def directions(self, least: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
+        """Squared lengths above ``least``, (r,), rising, and the directions, (d, r)."""
+        floor = torch.finfo(self.values.dtype).eps * self.values[-1]
+        kept = self.values > torch.clamp_min(torch.as_tensor(least).to(floor), floor)
+        values, vectors = self.values[kept], self._vectors[:, kept]
+        if self._by_samples:  # from directions among samples to those among columns
+            vectors = self.x.T @ (vectors / values.sqrt())
+        return values, vectors
+
+    def leading(self, count: int) -> Tensor:
+        """The ``count`` longest, (d, count), the longest first; zeros if there are
+        fewer."""
+        _, vectors = self.directions()
+        vectors = vectors[:, -count:].flip(1)
+        missing = count - vectors.shape[1]
+        return torch.nn.functional.pad(vectors, (0, missing))
+
+
 class Ridge:
-    """Ridge regression on one view, decomposed once, for any targets.
+    """Ridge regression on one view, for any targets.
 
     Principal directions that the penalty all but silences are left out: labels are
     predicted as well without them, several times as fast.
     """
 
-    def __init__(self, x: Tensor, penalty: float = PENALTY) -> None:
-        self.x = x  # (n, d)
-        n, d = x.shape
-        values, vectors = torch.linalg.eigh(x.T @ x if d <= n else x @ x.T)
-        weight = penalty * values.sum() / n
-        kept = values > _SILENT * torch.minimum(weight, values[-1])
-        values, vectors = values[kept], vectors[:, kept]
-        if d > n:  # from directions among samples to directions among columns
-            vectors = x.T @ (vectors / values.sqrt())
+    def __init__(self, spectrum: Spectrum, penalty: float = PENALTY) -> None:
+        self.x = x = spectrum.x  # (n, d)
+        weight = penalty * spectrum.values.sum() / len(x)
+        least = _SILENT * torch.minimum(weight, spectrum.values[-1])
+        values, vectors = spectrum.directions(least)
         # The product of X · basis, (n, r), with its own transpose maps targets to
         # fitted ones.
         self._basis = vectors / (values + weight).sqrt()  # (d, r)
@@ -86,23 +110,33 @@ class Space:
         Standardised views. Only the directions of rows are used.
     neighbours : int
         How many each sample has in the graph.
+
+    Attributes
+    ----------
+    attention : CSR or None
+        The network's sparse attention graph, by which partitions are scored once it is
+        there (``score``). Samples draw their clusters along the wider ``graph``.
     """
+
+    attention: CSR | None = None
 
     def __init__(
         self, features: Sequence[Tensor], neighbours: int = NEIGHBOURS
     ) -> None:
         views = [unit_rows(h.float()) for h in features]
         weights = [1 / len(views)] * len(views)
-        self._set(views, [Ridge(x) for x in views], weights, neighbours)
+        spectra = [Spectrum(x) for x in views]
+        self._set(spectra, [Ridge(s) for s in spectra], weights, neighbours)
 
     def _set(
         self,
-        views: list[Tensor],
+        spectra: list[Spectrum],
         fits: list[Ridge],
         weights: list[float],
         neighbours: int,
     ) -> None:
-        self.views = views
+        self.spectra = spectra
+        self.views = views = [spectrum.x for spectrum in spectra]
         self.fits = fits
         self.weights = weights  # how much each view counts; their sum is one
         self.neighbours = neighbours
@@ -131,6 +165,12 @@ class Space:
         space._alone, space._judges = self._alone, self._judges
         return space
 
+    def attending(self, attention: CSR | None) -> Space:
+        """The same space, with the network's attention graph."""
+        space = copy.copy(self)
+        space.attention = attention
+        return space
+
     def judges(self, n_clusters: int) -> list[Ridge]:
         """Per view, the stiff regression by which partitions are compared; made once.
 
@@ -141,13 +181,13 @@ class Space:
         """
         if n_clusters not in self._judges:
             penalty = len(self) / n_clusters
-            self._judges[n_clusters] = [Ridge(x, penalty) for x in self.views]
+            self._judges[n_clusters] = [Ridge(s, penalty) for s in self.spectra]
         return self._judges[n_clusters]
 
     def _like(self, kept: Sequence[int], weights: list[float]) -> Space:
-        space = Space.__new__(Space)  # what the ridge regressions factored stays
-        views, fits = [self.views[i] for i in kept], [self.fits[i] for i in kept]
-        space._set(views, fits, weights, self.neighbours)
+        space = Space.__new__(Space)  # what was decomposed stays
+        spectra, fits = [self.spectra[i] for i in kept], [self.fits[i] for i in kept]
+        space._set(spectra, fits, weights, self.neighbours)
         return space
 
     def side_by_side(self, parts: Sequence[Tensor]) -> Tensor:

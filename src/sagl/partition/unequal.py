@@ -13,12 +13,14 @@ gains clearly more is believed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 from torch import Tensor
 
 from sagl.partition.anneal import anneal, polish, softened
 from sagl.partition.evidence import Evidence, evidence
+from sagl.partition.journal import Journal
 from sagl.partition.moves import filled, jump
 from sagl.partition.proposals import centre_labels
 from sagl.partition.score import score
@@ -41,6 +43,7 @@ def unequal(
     even: Sequence[Candidate],
     *,
     doubted: bool = True,
+    journal: Journal | None = None,
     on_step: Callable[[], object] = lambda: None,
 ) -> list[Candidate] | None:
     """Candidates of unequal sizes, the best first; None where even ones are as good.
@@ -53,10 +56,14 @@ def unequal(
         What ``search`` found.
     doubted : bool
         Whether evidence is asked for. If not, the answer is never None.
+    journal : Journal, optional
+        Keeps what is found, for a search that may be killed.
     on_step : callable
         Told of each of ``steps_of()`` steps, unless it ends early.
     """
     C = n_clusters
+    # The thresholds below were set with the neighbours of each view alone.
+    space = space.attending(None)
     labels = even[0].labels
     before = evidence(space, labels, C)
 
@@ -67,16 +74,22 @@ def unequal(
         on_step()
         return evidence(space, found, C).value
 
-    starts = [let_go(labels)]
-    for start in range(_STARTS):
+    def from_centres(start: int) -> Tensor:
         centres = centre_labels(space, C, (seed + start) % 2**32)
-        starts.append(anneal(space, softened(centres, C), sizes="free"))
+        return anneal(space, softened(centres, C), sizes="free")
+
+    def jumped(labels: Tensor, considered: int, proposals: int) -> Tensor:
+        labels = jump(
+            space, labels, C, proposals=proposals, considered=considered, sizes="free"
+        )
+        return filled(space, labels, C)  # fewer clusters always seem better
+
+    keep = journal or Journal()
+    starts = [keep(partial(let_go, labels))]
+    starts += [keep(partial(from_centres, start)) for start in range(_STARTS)]
     best = max(starts, key=value)
     for considered, proposals in _ROUNDS:
-        best = jump(
-            space, best, C, proposals=proposals, considered=considered, sizes="free"
-        )
-        best = filled(space, best, C)  # fewer clusters always seem better
+        best = keep(partial(jumped, best, considered, proposals))
         on_step()
         if doubted and not is_clear(before, evidence(space, best, C)):
             return None

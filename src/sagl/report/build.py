@@ -110,7 +110,7 @@ def collect(
         if _wants_graphs(model, n, graph):
             progress("graphs")
             names = inputs.views.names
-            graphs = dict(zip(names, model.graph(inputs.views), strict=True))
+            graphs = dict(zip(names, model.attention_graph(inputs.views), strict=True))
     mean_graph = _mean(list(graphs.values())) if graphs else _stored_graph(run, n)
     if not graphs and mean_graph is not None:
         graphs = {MEAN_GRAPH: mean_graph}

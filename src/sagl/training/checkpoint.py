@@ -56,7 +56,7 @@ class Checkpointer(Callback):
             raise ValueError(
                 f"{self.path}: not a training checkpoint; remove it to start anew"
             ) from None
-        _check_same_run(self.path, saved, self.fingerprint)
+        check_same_run(self.path, saved, self.fingerprint)
         _restore(trainer, tensors, state)
 
     def on_record(self, trainer: Trainer) -> None:
@@ -85,15 +85,21 @@ class Checkpointer(Callback):
         try:
             write_tensors(self.path, tensors, metadata)
         except OSError as error:
-            raise OSError(
-                error.errno,
-                f"{self.path} could not be written: {error.strerror}; make room and "
-                "run the same again: it resumes from the checkpoint before this one",
-            ) from None
+            raise not_written(self.path, error) from None
         self._last = time.monotonic()
 
 
-def _check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> None:
+def not_written(path: Path, error: OSError) -> OSError:
+    """The error for a checkpoint that there is no room for."""
+    return OSError(
+        error.errno,
+        f"{path} could not be written: {error.strerror}; make room and run the same "
+        "again: it resumes from the checkpoint before this one",
+    )
+
+
+def check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse a checkpoint of another run."""
     now = json.loads(json.dumps(now))  # as it would look when read back
     for name in sorted(saved.keys() | now.keys()):
         if saved.get(name) != now.get(name):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -123,3 +123,18 @@ class Feed:
             encoder.standardize(torch.from_numpy(h).to(self._device))
             for encoder, h in zip(self._encoders, self._views.take(rows), strict=True)
         ]
+
+
+class Rows:
+    """Batches of standardised features that are there as tensors, (n, d) per view."""
+
+    def __init__(self, features: Sequence[Tensor]) -> None:
+        self._features = features
+
+    def __len__(self) -> int:
+        return len(self._features[0])
+
+    def __call__(self, rows: NDArray[np.int64]) -> list[Tensor]:
+        """The given rows of every view, in the given order."""
+        index = torch.from_numpy(rows).to(self._features[0].device)
+        return [h.index_select(0, index) for h in self._features]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from sagl.nn import lean
 from sagl.nn.lean import Gradients
@@ -18,19 +19,34 @@ def loss_and_gradients(
     objective: Objective,
     features: Sequence[Tensor],
     generator: torch.Generator,
+    target: Tensor | None = None,
 ) -> tuple[Loss, Gradients]:
-    """The loss of a batch and the gradient of every parameter."""
-    if lean.takes(network, len(features[0])):
+    """The loss of a batch and the gradient of every trained parameter.
+
+    With a ``target``, clusters (n,) of the batch, the graph of each view learns to
+    join samples of one cluster; without, the views are each other's teachers.
+    """
+    if target is not None:
+        clusters = one_hot(target, len(network.view_networks[0].bias)).to(features[0])
+        log_q = network.neighbour_log_q(features, clusters, generator)
+        loss = objective(log_q, target)
+    elif lean.takes(network, len(features[0])):
         return lean.loss_and_gradients(network, objective, features, generator)
-    loss = objective(network(features, generator))
-    parameters = list(network.parameters())
+    else:
+        loss = objective(network(features, generator))
+    parameters = trained_parameters(network)
     gradients = torch.autograd.grad(loss.total, parameters)
     detached = Loss(*(term.detach() for term in loss))
     return detached, dict(zip(parameters, gradients, strict=True))
 
 
+def trained_parameters(module: nn.Module) -> list[nn.Parameter]:
+    """Those that gradients reach; the others are solved in closed form."""
+    return [p for p in module.parameters() if p.requires_grad]
+
+
 class FlatParameters:
-    """All parameters of a module as one vector, which an optimiser steps at once.
+    """All trained parameters of a module as one vector, stepped at once.
 
     The module's own parameters, and their gradients, become views of the vector: they
     follow its steps, and what is loaded into them is in it. The module must stay on its
@@ -38,7 +54,7 @@ class FlatParameters:
     """
 
     def __init__(self, module: nn.Module) -> None:
-        self._parameters = list(module.parameters())
+        self._parameters = trained_parameters(module)
         with torch.no_grad():
             flat = torch.cat([p.reshape(-1) for p in self._parameters])
         self.values = nn.Parameter(flat)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from sagl.nn.network import Network
 from sagl.nn.objective import Objective
-from sagl.training.feed import Feed
+from sagl.training.feed import Feed, Rows
 from sagl.training.sampler import epoch_batches, step_seed
 from sagl.training.step import FlatParameters, loss_and_gradients
 
@@ -39,6 +40,14 @@ class Plan:
 class Trainer:
     """Runs a plan. Callbacks watch it, may set ``stop``, and see all its state.
 
+    Parameters
+    ----------
+    network, objective, feed, plan, device, callbacks
+    partitions : sequence of Tensor (n,), optional
+        Clusters found by a search, the best first. Every other step is aimed at the
+        best, the ones between at any: where partitions differ nobody knows the truth,
+        and a graph that has learned one of them by heart knows less than before.
+
     Attributes
     ----------
     step, epoch : int
@@ -55,16 +64,18 @@ class Trainer:
         self,
         network: Network,
         objective: Objective,
-        feed: Feed,
+        feed: Feed | Rows,
         plan: Plan,
         device: torch.device,
         callbacks: Sequence[Callback] = (),
+        partitions: Sequence[Tensor] | None = None,
     ) -> None:
         self.network = network
         self.objective = objective
         self.feed = feed
         self.plan = plan
         self.callbacks = callbacks
+        self.partitions = partitions
         self._flat = FlatParameters(network)
         self.optimizer = torch.optim.Adam(
             [self._flat.values], lr=plan.learning_rate, fused=device.type != "mps"
@@ -107,20 +118,34 @@ class Trainer:
 
     def _train_batch(self, rows: NDArray[np.int64]) -> None:
         self._generator.manual_seed(step_seed(self.plan.seed, self.step))
+        index = torch.from_numpy(rows).to(self.labels.device)
         loss, gradients = loss_and_gradients(
-            self.network, self.objective, self.feed(rows), self._generator
+            self.network,
+            self.objective,
+            self.feed(rows),
+            self._generator,
+            self._target(index),
         )
         self._flat.set_gradients(gradients)
         self.optimizer.step()
         self.step += 1
 
         # Kept as tensors: reading them here would make a GPU wait at every step.
-        index = torch.from_numpy(rows).to(self.labels.device)
         self._changed += (self.labels.index_select(0, index) != loss.labels).sum()
         self.labels.index_copy_(0, index, loss.labels)
         self._sums += torch.stack(loss.terms())
         self._seen += len(rows)
         self._since_record += 1
+
+    def _target(self, index: Tensor) -> Tensor | None:
+        """The clusters of these samples that this step is aimed at."""
+        if self.partitions is None:
+            return None
+        which = 0
+        if self.step % 2:
+            draw = step_seed(self.plan.seed, self.step)
+            which = draw % len(self.partitions)
+        return self.partitions[which].index_select(0, index)
 
     def _record(self) -> None:
         total, label, spread, agreement = (self._sums / self._since_record).tolist()

@@ -1,0 +1,337 @@
+"""The default as one function: search, learn the graph, search on, learn, calibrate.
+
+1. Partitions are searched for that linear maps of every view and the neighbours in the
+   network's sparse attention graph predict (``sagl.partition``).
+2. The network's graph is trained to join samples of one cluster. It is cross-fitted: a
+   sample attends by weights that were trained on the other half, so that the graph
+   cannot confirm what it has learned by heart. The search goes on with that graph.
+3. The network is trained on all samples of the search, its heads are ridge regressions
+   to the clusters that were found, and its confidence is set to how often samples keep
+   their cluster under other starts.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sagl.nn.network import Network
+from sagl.nn.sparse import CSR, multiply
+from sagl.partition.anneal import Sizes
+from sagl.partition.evidence import Line, line
+from sagl.partition.journal import Journal
+from sagl.partition.score import Score
+from sagl.partition.search import STARTS, Candidate, candidates_of, reproduced, search
+from sagl.partition.space import Space, from_edges, neighbours_among, one_hot
+from sagl.partition.unequal import steps_of, unequal
+from sagl.partition.weights import weigh
+from sagl.progress import Bar, progress
+from sagl.settings import SEARCH_PER_CLUSTER, SEARCH_ROWS, Settings
+from sagl.training.callbacks import Callback
+from sagl.training.feed import MEAN_NORM, Feed, Rows
+from sagl.training.sampler import step_seed
+from sagl.training.trainer import Plan, Record, Trainer
+from sagl.views import Views
+
+_FOLDS = 2  # that the graph is cross-fitted in
+# Score of two samples of the same direction, at the start: 5 nearest neighbours have
+# most of the weight among a few thousand samples.
+_SHARPNESS = 25.0
+_NOISE = 0.002  # on U and V, relative to their diagonal: they start apart
+# What neighbours of one mind say, in deviations of what the heads say.
+_GRAPH_WEIGHT = 2.0
+_NEVER = -10.0  # what heads say of a cluster that nobody is to be put into
+_BISECTIONS = 40
+_MAX_SHARPENING = 20.0
+
+
+class Fitted(NamedTuple):
+    """What the pipeline found out; the network it was given is the model."""
+
+    rows: NDArray[np.int64]  # of the samples that the search looked at
+    labels: Tensor  # their clusters
+    score: Score
+    view_weights: list[float]
+    cluster_sizes: Sizes
+    stability: NDArray[np.float64]  # of the clusters of these rows
+    history: list[Record]
+    n_steps: int
+
+
+def fit_network(
+    network: Network,
+    views: Views,
+    settings: Settings,
+    device: torch.device,
+    callbacks: Sequence[Callback] = (),
+    *,
+    journal: Journal | None = None,
+    show: bool = False,
+) -> Fitted:
+    """Find clusters and train the network, whose standardisation is set, on them."""
+    C, seed = settings.n_clusters, settings.seed
+    starts = STARTS * settings.n_restarts
+    rows = search_rows(len(views), C, seed)
+    features = Feed(views, network, device, resident_bytes=0)(rows)
+    space = Space(features, neighbours_among(len(rows), C))
+    start_network(network, space, seed)
+    total = candidates_of(restarts=starts) + steps_of()
+    with progress(total, "search", unit="candidates", show=show) as bar:
+        space = weigh(space, C, seed)
+        network.view_weights.copy_(torch.tensor(space.weights))
+        space = space.attending(attention_among(network, features))
+
+        def learn(partitions: Sequence[Tensor]) -> Space:
+            graph = cross_fitted(network, features, partitions, settings, device)
+            return space.attending(graph)
+
+        journal = Journal() if journal is None else journal.to(device)
+        candidates, trained = search(
+            space,
+            C,
+            seed,
+            restarts=starts,
+            learn=learn,
+            journal=journal,
+            on_candidate=bar.update,
+        )
+        candidates, sizes = _of_any_size(trained, candidates, settings, journal, bar)
+    labels = candidates[0].labels
+    stable = reproduced(candidates, C)
+    partitions = [candidate.labels for candidate in candidates]
+    trainer = train(network, features, partitions, settings, device, callbacks)
+    set_heads(network, space, labels, sizes)
+    calibrate(network, space, features, labels, sizes, float(stable.mean()))
+    return Fitted(
+        rows,
+        labels,
+        candidates[0].score,
+        list(space.weights),
+        sizes,
+        stable,
+        trainer.history,
+        trainer.step,
+    )
+
+
+def search_rows(n_samples: int, n_clusters: int, seed: int) -> NDArray[np.int64]:
+    """Which samples the search looks at, in order."""
+    order = np.random.default_rng(seed).permutation(n_samples)
+    return np.sort(order[: max(SEARCH_ROWS, SEARCH_PER_CLUSTER * n_clusters)])
+
+
+@torch.no_grad()
+def start_network(network: Network, space: Space, seed: int) -> None:
+    """Leading principal directions as W, and U = V = c · I but for a little noise.
+
+    z has a mean length of one, and the score of a sample with its like is 25.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    for view, spectrum in zip(network.view_networks, space.spectra, strict=True):
+        D = len(view.encoder.g)
+        W = spectrum.leading(D).T  # (D, d)
+        W = W / (spectrum.x @ W.T).norm(dim=1).mean().clamp_min(1e-12)
+        length = W.norm(dim=1)
+        # Only the direction of v counts; the longer it is, the slower it turns. One
+        # that the samples do not have keeps any v and gets no length.
+        view.encoder.v.copy_(torch.where(length[:, None] > 0, W, view.encoder.v))
+        view.encoder.g.copy_(length / MEAN_NORM)
+        view.encoder.b.zero_()
+        if view.graph == "identity":
+            continue
+        for M in (view.U, view.V):
+            noise = torch.randn(D, D, generator=generator).to(M)
+            M.copy_(torch.eye(D).to(M) + _NOISE * noise)
+            M.mul_(_SHARPNESS**0.5 * D**0.25)  # attend divides scores by √D
+
+
+@torch.no_grad()
+def attention_among(
+    network: Network, features: Sequence[Tensor], rows: Tensor | None = None
+) -> CSR | None:
+    """The graph by all views together of samples that attend to each other.
+
+    Of some ``rows`` alone, if given. None for a network without neighbours.
+    """
+    view = network.view_networks[0]
+    if view.graph == "identity":
+        return None
+    linear = [
+        each.linear(h) for each, h in zip(network.view_networks, features, strict=True)
+    ]
+    A = view.attention_graph(network.together(linear), rows)
+    n, m = A.shape
+    return CSR(A.crow_indices(), A.col_indices(), A.values(), (n, m))
+
+
+def cross_fitted(
+    network: Network,
+    features: Sequence[Tensor],
+    partitions: Sequence[Tensor],
+    settings: Settings,
+    device: torch.device,
+) -> CSR | None:
+    """The graph of samples that attend by weights trained on others.
+
+    Each fold of the samples, drawn at random, attends to all by a network that starts
+    where ``network`` is and was trained on the other folds.
+    """
+    n = len(features[0])
+    if n < 2 * _FOLDS or network.view_networks[0].graph == "identity":
+        return attention_among(network, features)
+    order = torch.from_numpy(np.random.default_rng(settings.seed).permutation(n))
+    parts = []
+    for fold, rows in enumerate(order.to(device).chunk(_FOLDS)):
+        rest = torch.ones(n, dtype=torch.bool, device=device)
+        rest[rows] = False
+        part = copy.deepcopy(network)
+        seed = step_seed(settings.seed, fold)
+        of_rest = [labels[rest] for labels in partitions]
+        train(part, [h[rest] for h in features], of_rest, settings, device, seed=seed)
+        graph = attention_among(part, features, rows)
+        assert graph is not None
+        parts.append((rows[graph.rows()], graph.cols, graph.entries))
+    rows, cols, entries = (torch.cat(part) for part in zip(*parts, strict=True))
+    return from_edges(rows, cols, entries, n)
+
+
+def train(
+    network: Network,
+    features: Sequence[Tensor],
+    partitions: Sequence[Tensor],
+    settings: Settings,
+    device: torch.device,
+    callbacks: Sequence[Callback] = (),
+    seed: int | None = None,
+) -> Trainer:
+    """Train the graph to join samples that the partitions put together."""
+    trainer = Trainer(
+        network,
+        settings.objective(),
+        Rows(features),
+        Plan(
+            min(settings.batch_size, len(features[0])),
+            settings.steps,
+            settings.learning_rate,
+            settings.seed if seed is None else seed,
+        ),
+        device,
+        callbacks,
+        partitions,
+    )
+    if network.view_networks[0].graph != "identity":
+        trainer.run()
+    return trainer
+
+
+def _of_any_size(
+    space: Space,
+    candidates: list[Candidate],
+    settings: Settings,
+    journal: Journal,
+    bar: Bar,
+) -> tuple[list[Candidate], Sizes]:
+    """Candidates of unequal sizes, where they are asked for or clearly better."""
+    if settings.cluster_sizes == "even":
+        return candidates, "even"
+    other = unequal(
+        space,
+        settings.n_clusters,
+        settings.seed,
+        candidates,
+        doubted=settings.cluster_sizes == "auto",
+        journal=journal,
+        on_step=bar.update,
+    )
+    return (candidates, "even") if other is None else (other, "free")
+
+
+@torch.no_grad()
+def set_heads(network: Network, space: Space, labels: Tensor, sizes: Sizes) -> None:
+    """The heads by ridge regression to the clusters (n,), each scaled by its view.
+
+    What they say together has a deviation of one: of each cluster alike or, where
+    clusters are of any size, on average, as log odds with their prior.
+    """
+    C = len(network.view_networks[0].bias)
+    Y = one_hot(labels, C)
+    centred = Y - Y.mean(dim=0)
+    middle, slope = _line(space, Y, sizes)
+    empty = ~Y.any(dim=0)
+    L = len(space.views)
+    for view, fit, share in zip(
+        network.view_networks, space.fits, space.weights, strict=True
+    ):
+        assert view.head is not None
+        view.head.copy_((fit.weights(centred) * slope).T * (L * share / MEAN_NORM))
+        view.bias.copy_((-middle * slope).masked_fill(empty, _NEVER))
+    network.graph_weight.fill_(_GRAPH_WEIGHT)
+
+
+def _line(space: Space, Y: Tensor, sizes: Sizes) -> Line:
+    """From what regressions say, (n, C), to what heads say: (p − middle) · slope.
+
+    By predictions that leave the sample out, which is what new samples are like.
+    """
+    p = left_out(space, Y)
+    used = Y.any(dim=0)
+    if sizes == "even":
+        slope = (1 / p.std(dim=0).clamp_min(1e-6)).masked_fill(~used, 0)
+        return Line(p.mean(dim=0), slope)
+    middle, slope = line(p, Y)
+    prior = Y.mean(dim=0).clamp_min(1e-9).log()
+    deviation = (p.std(dim=0) * slope)[used].mean()
+    return Line(middle - prior / slope, slope / deviation)
+
+
+def left_out(space: Space, Y: Tensor) -> Tensor:
+    """What the regressions of all views say without a sample's own cluster, (n, C)."""
+    centred = Y - Y.mean(dim=0)
+    return space.mean([fit.left_out(centred) for fit in space.fits])
+
+
+@torch.no_grad()
+def calibrate(
+    network: Network,
+    space: Space,
+    features: Sequence[Tensor],
+    labels: Tensor,
+    sizes: Sizes,
+    mean_confidence: float,
+) -> None:
+    """Temperature scaling to a mean confidence over samples left out of their fit."""
+    Y = one_hot(labels, len(network.view_networks[0].bias))
+    middle, slope = _line(space, Y, sizes)
+    p = (left_out(space, Y) - middle) * slope
+    p = p.masked_fill(~Y.any(dim=0), _NEVER)
+    graph = attention_among(network, features)
+    if graph is not None:
+        p = p + network.graph_weight * multiply(graph, Y)
+    factor = inverse_temperature(p, mean_confidence)
+    network.graph_weight.mul_(factor)
+    for view in network.view_networks:
+        assert view.head is not None
+        view.head.mul_(factor)
+        view.bias.mul_(factor)
+
+
+def inverse_temperature(p: Tensor, mean_confidence: float) -> float:
+    """The factor on representations p, (n, C), that brings about a confidence.
+
+    The nearest that can be had, where the confidence cannot be had.
+    """
+    low, high = 0.0, _MAX_SHARPENING
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        q = torch.softmax(middle * p, dim=-1)
+        if float(q.amax(dim=1).mean()) < mean_confidence:
+            low = middle
+        else:
+            high = middle
+    return max((low + high) / 2, 1e-3)
