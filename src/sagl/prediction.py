@@ -77,7 +77,7 @@ def sparsity_of(network: Network, views: Views) -> list[float]:
     for view, linear in zip(
         network.view_networks, _linear(network, views), strict=True
     ):
-        blocks = rows.to(linear.values.device).split(_GRAPH_ROWS)
+        blocks = torch.split(rows.to(linear.values.device), _GRAPH_ROWS)
         counts = [view.attention_graph(linear, b).values().numel() for b in blocks]
         shares.append(sum(counts) / (len(rows) * n))
     return shares
