@@ -354,9 +354,9 @@ def square_csr(graph: Any) -> csr_array:
         raise ValueError(
             f"the graph is a {type(graph).__name__}; give a SciPy sparse matrix"
         )
-    rows = graph.tocsr()
-    if rows.shape[0] != rows.shape[1] or not rows.shape[0]:
-        raise ValueError(f"the graph has shape {rows.shape}; give samples x samples")
+    rows, shape = graph.tocsr(), graph.shape
+    if shape[0] != shape[1] or not shape[0]:
+        raise ValueError(f"the graph has shape {shape}; expected samples x samples")
     return rows
 
 
