@@ -264,7 +264,7 @@ def draw(table: Mapping[tuple[str, str, str], dict[str, list]], path: Path) -> N
     figure, axes = plt.subplots(
         math.ceil(len(sets) / width),
         width,
-        figsize=(3.2 * width, 0.9 + 2.5 * math.ceil(len(sets) / width)),
+        figsize=(max(6.4, 3.2 * width), 0.9 + 2.5 * math.ceil(len(sets) / width)),
         squeeze=False,
         layout="constrained",
     )
@@ -298,7 +298,7 @@ def draw(table: Mapping[tuple[str, str, str], dict[str, list]], path: Path) -> N
         handles.values(),
         handles.keys(),
         loc="outside upper center",
-        ncols=min(5, len(handles)),
+        ncols=3 if width < 3 else 5,
         fontsize=8,
         frameon=False,
     )
