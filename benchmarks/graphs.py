@@ -8,7 +8,8 @@ the training samples of all views of a set. The other graphs have nothing to lea
 are made of one view's test samples, centred and brought to length one: k nearest
 neighbours by cosine, also after columns were standardised (``knn5-standard``) and with
 as many neighbours per row as SAGL's graph has in the mean (``knn-sagl``, measured with
-``sagl``); self-tuning affinity (Zelnik-Manor and Perona, 2004) of all pairs; sparse
+``sagl``); self-tuning affinity (Zelnik-Manor and Perona, 2004) of all pairs and of
+the ten strongest of each row (``self-tuning10``); sparse
 subspace clustering, each sample from all others, by orthogonal matching pursuit (10 and
 3 coefficients) and by lasso (a penalty of a 20th, as Elhamifar and Vidal (2013) take,
 and of half of the least that leaves nothing). The second setting of each was taken with
@@ -72,13 +73,19 @@ def nearest(X: Features, k: int) -> csr_array:
     return csr_array((weights, columns.ravel(), indptr), shape=cosines.shape)
 
 
-def self_tuning(X: Features) -> csr_array:
-    """exp(−d²/σσ') of all pairs, σ being the distance of the seventh neighbour."""
+def self_tuning(X: Features, keep: int | None = None) -> csr_array:
+    """exp(−d²/σσ') of all pairs, or of the strongest so many of each row.
+
+    σ is the distance of the seventh neighbour.
+    """
     Z = directions(X)
     distances = cdist(Z, Z)
     scale = np.sort(distances, axis=1)[:, 7].clip(min=1e-12)  # the first is itself
     affinity = np.exp(-(distances**2) / np.outer(scale, scale))
     np.fill_diagonal(affinity, 0)
+    if keep is not None:
+        weakest = np.argsort(-affinity, axis=1)[:, keep:]
+        np.put_along_axis(affinity, weakest, 0, axis=1)
     return csr_array(affinity)
 
 
@@ -131,6 +138,7 @@ PEERS: dict[str, Callable[[Features], csr_array]] = {
     "knn10": partial(nearest, k=10),
     "knn5-standard": lambda X: nearest(standardised_columns(X), 5),
     "self-tuning": self_tuning,
+    "self-tuning10": partial(self_tuning, keep=10),
     "ssc-omp3": partial(ssc_omp, count=3),
     "ssc-omp10": partial(ssc_omp, count=10),
     "ssc-lasso2": partial(ssc_lasso, part=2),
