@@ -6,6 +6,7 @@ The files are not part of this repository. Labels are read for scoring alone.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,15 +31,24 @@ class Split(NamedTuple):
     n_clusters: int
 
 
-def load(directory: Path, name: str) -> Split:
-    """One set with the views that the tables use."""
+def all_views(directory: Path) -> dict[str, list[str]]:
+    """Every set that is there, with the names of all its views."""
+    return {
+        place.parent.name: list(json.loads(place.read_text())["views"])
+        for place in sorted(directory.glob("*/meta.json"))
+    }
+
+
+def load(directory: Path, name: str, views: Sequence[str] | None = None) -> Split:
+    """One set with these views, or with those that the tables use."""
     root = directory / name
     if not root.is_dir():
         raise SystemExit(f"{root} is not there: pass the features' place with --data")
-    views = {
-        part: Views({v: np.load(root / part / f"{v}.npy") for v in DEFAULT_VIEWS[name]})
+    wanted = views or DEFAULT_VIEWS[name]
+    parts = {
+        part: Views({v: np.load(root / part / f"{v}.npy") for v in wanted})
         for part in ("train", "test")
     }
     classes = json.loads((root / "meta.json").read_text())["classes"]
     labels = np.load(root / "test" / "labels.npy")
-    return Split(views["train"], views["test"], labels, classes)
+    return Split(parts["train"], parts["test"], labels, classes)

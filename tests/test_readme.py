@@ -65,7 +65,7 @@ def test_command_line_examples(tmp_path):
             np.save(tmp_path / "pets" / part / f"{name}.npy", array[rows])
     write_photos(tmp_path)
     commands = [line for block in blocks("bash") for line in block.splitlines()]
-    assert len(commands) == 7
+    assert len(commands) == 8
     for command in commands:
         # No model can be downloaded here: two functions stand in for them.
         command = command.replace("dinov2-s", "looks:colours#image")
@@ -81,6 +81,7 @@ def test_command_line_examples(tmp_path):
         )
     assert "<html" in (tmp_path / "found" / "report.html").read_text()
     assert len((tmp_path / "clusters.csv").read_text().splitlines()) == 101
+    assert "<graphml" in (tmp_path / "graph.graphml").read_text()
     assert "| k-means |" in (tmp_path / "comparison" / "table.md").read_text()
 
 

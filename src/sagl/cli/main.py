@@ -17,6 +17,7 @@ from sagl.cli.demo import demo
 from sagl.cli.evaluate import evaluate
 from sagl.cli.extract import extract
 from sagl.cli.fit import fit
+from sagl.cli.graph import graph
 from sagl.cli.info import info
 from sagl.cli.predict import predict
 from sagl.cli.report import report
@@ -40,6 +41,7 @@ for command in (
     fit,
     predict,
     evaluate,
+    graph,
     report,
     compare,
     ablate,

@@ -1,0 +1,93 @@
+"""``sagl graph``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sagl.cli.options import DeviceOption, JsonOption, RunArgument, print_json
+from sagl.cli.source_options import JoinOption, StoreArgument
+
+_NAMES = {
+    "samples": "samples",
+    "neighbours": "neighbours per row, mean",
+    "neighbours_p5": "5th percentile",
+    "neighbours_p95": "95th percentile",
+    "no_neighbour": "rows with no neighbour",
+    "sparsity": "sparsity (non-zeros of all entries)",
+    "asymmetry": "asymmetry",
+    "components": "connected components",
+    "inside": "weight inside the classes per row",
+    "inside_off_diagonal": "without the diagonal",
+    "edges_inside": "edges inside the classes",
+    "components_per_class": "components per class",
+    "propagation": "label propagation, ACC",
+    "spectral": "spectral clustering, ACC",
+}
+
+
+def graph(
+    run: RunArgument,
+    store: StoreArgument = None,
+    view: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="The view whose graph is wanted; by default the mean over all. "
+            "NAME=FILE gives samples, as for sagl predict; by default those that the "
+            "run was fitted on. Repeat.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help=".npz (SciPy CSR), .parquet or .csv (edges), .graphml or .gexf."
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="True labels, one per sample: they only score. By default the store's."
+        ),
+    ] = None,
+    join: JoinOption = None,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Write or measure the sparse graph: who attends to whom."""
+    from sagl.evaluation.graphs import graph_measures
+    from sagl.report.graph_file import check_graph_path, open_graph, write_graph
+
+    if out is not None:
+        check_graph_path(out)
+    opened = open_graph(
+        run,
+        store=store,
+        views=view or (),
+        join=join or "error",
+        labels=labels,
+        device=device,
+    )
+    measures = {}
+    if as_json or out is None:  # before anything is written: it may refuse the labels
+        measures = graph_measures(opened.weights, opened.labels).as_dict()
+    if out is not None:
+        write_graph(out, opened)
+    if as_json:
+        print_json({"out": None if out is None else str(out), **measures})
+    elif out is not None:
+        n, edges = len(opened.ids), opened.weights.count_nonzero()
+        typer.echo(f"{n:,} samples and {edges:,} edges in {out}")
+    else:
+        table = Table(title=f"graph of {run}")
+        table.add_column("measure")
+        table.add_column("value", justify="right")
+        for key, value in measures.items():
+            if value is not None:
+                form = "," if isinstance(value, int) else ".4f"
+                table.add_row(_NAMES[key], f"{value:{form}}")
+        Console().print(table)

@@ -1,0 +1,221 @@
+"""A run's sparse graph as other programs read it: SciPy, tables, NetworkX, Gephi."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, csr_matrix, load_npz, save_npz
+
+from sagl.estimator import SAGL
+from sagl.features.files import SUFFIXES, read_labels
+from sagl.features.inputs import read_input
+from sagl.report.inputs import open_inputs
+from sagl.report.style import load
+from sagl.run import GRAPH, read_config
+from sagl.storage import replacing
+from sagl.views import Views
+
+__all__ = [
+    "RunGraph",
+    "attention_graphs",
+    "check_graph_path",
+    "open_graph",
+    "write_graph",
+]
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class RunGraph:
+    """A graph and what is known about its samples.
+
+    Attributes
+    ----------
+    weights : csr_array of shape (n, n)
+        Who attends to whom.
+    ids : sequence of str
+        A name per sample; the row's number where there is none.
+    clusters : ndarray of shape (n,)
+    labels : ndarray of shape (n,) or None
+        True classes, for measures alone.
+    """
+
+    weights: csr_array
+    ids: Sequence[str]
+    clusters: NDArray[np.int64]
+    labels: NDArray[Any] | None = None
+
+
+def attention_graphs(model: SAGL, views: Views) -> dict[str, csr_matrix]:
+    """Who attends to whom among the samples of these views, by the view's name."""
+    return dict(zip(model.view_names_, model.graph(views), strict=True))
+
+
+def open_graph(
+    run: Path,
+    *,
+    store: Path | None = None,
+    views: Sequence[str] = (),
+    join: str = "error",
+    labels: Path | None = None,
+    device: str = "auto",
+) -> RunGraph:
+    """The graph of a run's training samples, or of others that are given.
+
+    ``views`` are names of the run's views, whose graph is wanted, and ``NAME=FILE``,
+    which give samples; without a name the graph is the mean over all views. Without
+    given samples it is that of the features that the run knows of, or its own
+    ``graph.npz``.
+    """
+    names = [view["name"] for view in read_config(run)["views"]]
+    wanted, files = _sorted_out(views, names, run)
+    truth = None if labels is None else read_labels(labels)
+    if store is not None or files:
+        given = read_input(store, files, names, join)  # type: ignore[arg-type]
+        model = SAGL.load(run, device)
+        clusters = model.predict(given.views)
+        ids = given.ids or [str(row) for row in range(len(clusters))]
+        weights = _mean(model, given.views, wanted)
+        known = given.labels
+    else:
+        inputs = open_inputs(run)
+        model = SAGL.load(run, device)
+        clusters, ids, known = model.labels_, list(inputs.ids), inputs.labels
+        if not wanted and (run / GRAPH).is_file():
+            weights = _stored(run / GRAPH, len(clusters))
+        elif inputs.views is not None:
+            weights = _mean(model, inputs.views, wanted)
+        else:
+            notes = "".join(f" ({note})" for note in inputs.notes)
+            raise ValueError(
+                f"{run} does not hold the features that this graph needs{notes}; give "
+                "them as a store or with --view NAME=FILE"
+            )
+    return RunGraph(weights, ids, clusters, known if truth is None else truth)
+
+
+def check_graph_path(path: Path) -> None:
+    """Refuse an output that could not be written, before any work is done."""
+    if path.suffix not in _WRITERS:
+        *most, last = _WRITERS
+        raise ValueError(f"{path}: graphs are written as {', '.join(most)} or {last}")
+    if path.is_dir():
+        raise ValueError(f"{path} is a directory; name a file in it")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path}: there is no directory {path.parent}; make it first")
+
+
+def write_graph(path: Path, graph: RunGraph) -> None:
+    """Write the graph, whole or not at all, in the form that the suffix names.
+
+    ``.npz`` is SciPy's CSR. ``.csv`` and ``.parquet`` are lists of edges: source,
+    target, weight. ``.graphml`` and ``.gexf`` are for NetworkX and Gephi, directed,
+    with each sample's cluster.
+    """
+    check_graph_path(path)
+    with replacing(path) as temporary:
+        _WRITERS[path.suffix](temporary, graph)
+
+
+def _sorted_out(
+    views: Sequence[str], names: Sequence[str], run: Path
+) -> tuple[list[str], list[str]]:
+    """Names of the run's views, and files."""
+    wanted = [text for text in views if text in names]
+    files = [text for text in views if text not in names]
+    for text in files:
+        suffix = Path(text.partition("::")[0]).suffix.lower()
+        if "=" not in text and suffix not in SUFFIXES:
+            raise ValueError(
+                f"--view {text}: {run} has no view of this name, only "
+                f"{', '.join(names)}; files are given as NAME=FILE"
+            )
+    return wanted, files
+
+
+def _mean(model: SAGL, views: Views, wanted: Sequence[str]) -> csr_array:
+    """The average over the wanted views, or over all: rows still sum to one."""
+    graphs = attention_graphs(model, views)
+    chosen = [graphs[name] for name in wanted or graphs]
+    return csr_array(sum(chosen[1:], start=chosen[0]) / len(chosen))
+
+
+def _stored(path: Path, n: int) -> csr_array:
+    try:
+        graph = csr_array(load_npz(path))
+    except (ValueError, OSError, KeyError, BadZipFile) as error:
+        raise ValueError(
+            f"{path} is damaged ({error}); remove it or fit again"
+        ) from None
+    if graph.shape != (n, n):
+        raise ValueError(
+            f"{path} has shape {graph.shape} and the run {n} samples; remove it"
+        )
+    return graph
+
+
+def _edges(graph: RunGraph) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    """Ids of the sources and targets, and weights; zeros are no edges."""
+    pairs = graph.weights.tocoo()
+    held = pairs.data != 0
+    ids = np.asarray(graph.ids, dtype=object)
+    weights = pairs.data[held].astype(np.float64)
+    return ids[pairs.row[held]], ids[pairs.col[held]], weights
+
+
+def _write_npz(path: Path, graph: RunGraph) -> None:
+    with path.open("wb") as file:  # by its name SciPy would add a suffix
+        save_npz(file, graph.weights)
+
+
+def _write_csv(path: Path, graph: RunGraph) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["source", "target", "weight"])
+        writer.writerows(zip(*(part.tolist() for part in _edges(graph)), strict=True))
+
+
+def _write_parquet(path: Path, graph: RunGraph) -> None:
+    arrow, parquet = load("pyarrow"), load("pyarrow.parquet")
+    source, target, weight = _edges(graph)
+    columns = {
+        "source": arrow.array(source, arrow.string()),
+        "target": arrow.array(target, arrow.string()),
+        "weight": weight,
+    }
+    parquet.write_table(arrow.table(columns), path, compression="zstd")
+
+
+def _write_xml(path: Path, graph: RunGraph, form: str) -> None:
+    import networkx as nx
+
+    bad = next((name for name in graph.ids if _NOT_XML.search(name)), None)
+    if bad is not None:
+        raise ValueError(
+            f"the sample id {bad!r} has a character that XML cannot hold; write .csv, "
+            ".parquet or .npz"
+        )
+    network = nx.DiGraph()
+    clusters = ({"cluster": k} for k in graph.clusters.tolist())
+    network.add_nodes_from(zip(graph.ids, clusters, strict=True))
+    edges = (part.tolist() for part in _edges(graph))
+    network.add_weighted_edges_from(zip(*edges, strict=True))
+    getattr(nx, f"write_{form}")(network, path)
+
+
+_WRITERS: dict[str, Callable[[Path, RunGraph], None]] = {
+    ".npz": _write_npz,
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".graphml": lambda path, graph: _write_xml(path, graph, "graphml"),
+    ".gexf": lambda path, graph: _write_xml(path, graph, "gexf"),
+}
