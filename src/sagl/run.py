@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from sagl._version import __version__
@@ -46,7 +47,12 @@ ANCHORS = "anchors.safetensors"
 HISTORY = "history.jsonl"
 LABELS = "labels.csv"
 GRAPH = "graph.npz"
+SOURCE = "source.json"
+FEATURES = "features"
 COUNT = "cluster-count.json"  # while a fit with n_clusters="auto" lasts
+MEAN_GRAPH = "mean of the views"  # what graph.npz is called where views have names
+# All samples attend to all: beyond so many, graphs are computed only when asked for.
+GRAPH_LIMIT = 50_000
 _VOTERS = "voters."  # how their tensors are called, beside those of the anchors
 _T = TypeVar("_T")
 _PARTS = (MODEL, ANCHORS, HISTORY, LABELS)
@@ -217,6 +223,11 @@ def read_run(directory: Path) -> SavedRun:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(directory, error) from None
+
+
+def mean_graph(graphs: Sequence[csr_matrix]) -> csr_matrix:
+    """The average of the views' graphs: rows still sum to one."""
+    return csr_matrix(sum(graphs[1:], start=graphs[0]) / len(graphs))
 
 
 def _anchor_tensors(run: SavedRun) -> dict[str, Tensor]:

@@ -8,14 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sagl.report.columns import make_column
-from sagl.report.drawings import Drawing
-from sagl.report.inputs import with_samples
-from sagl.report.names import Names
+from sagl.report.annotations import Names, make_column
+from sagl.report.explorer import shown_rows
+from sagl.report.inputs import Thumbnails, make_thumbnails, with_samples
 from sagl.report.page import render
-from sagl.report.payload import shown_rows
-from sagl.report.thumbnails import Thumbnails, make_thumbnails
-from sagl.report.warnings import Concern
+from sagl.report.saving import Drawing
+from sagl.report.summary import Concern
 from tests.report.pages import HOSTILE, Page, Pictures, Texts
 
 NO_PICTURES = Thumbnails({}, False, 0)

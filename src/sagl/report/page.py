@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,51 +12,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagl._version import __version__
-from sagl.report.build import RunData
-from sagl.report.clusters import Cluster
-from sagl.report.drawings import Drawing
-from sagl.report.facts import lead, notes, tables
-from sagl.report.numbers import headline, percent, protocol
-from sagl.report.payload import payload
+from sagl.report.explorer import payload
+from sagl.report.inputs import Thumbnails, data_address, first_words
+from sagl.report.run_data import Cluster, RunData
+from sagl.report.saving import Drawing
 from sagl.report.style import cluster_colours, load
-from sagl.report.thumbnails import Thumbnails, data_address, first_words
-from sagl.report.warnings import CHECKED, Concern
+from sagl.report.summary import (
+    CHECKED,
+    Concern,
+    headline,
+    lead,
+    notes,
+    percent,
+    protocol,
+    tables,
+)
 
 _HERE = Path(__file__).parent
 _SCRIPTS = (
-    "dom",
-    "payload",
-    "camera",
-    "points",
-    "colours",
-    "memory",
-    "export",
-    "overlay",
-    "legend",
-    "panel",
-    "gestures",
-    "search",
-    "explorer",
-    "page",
+    *("dom", "payload", "camera", "points", "colours", "memory", "export"),
+    *("overlay", "legend", "panel", "gestures", "search", "explorer", "page"),
 )
 _LINE = 160  # characters of a text in the list of a cluster's samples
-
-
-@dataclass(frozen=True)
-class Example:
-    """A sample in the list of its cluster."""
-
-    row: int  # in the explorer
-    id: str
-    text: str
-    picture: str
-    confidence: str
 
 
 def render(
     data: RunData,
     figures: Sequence[Drawing],
-    found: Sequence[Concern],
+    concerns: Sequence[Concern],
     thumbnails: Thumbnails,
     rows: NDArray[np.int64],
 ) -> str:
@@ -71,13 +53,12 @@ def render(
         lstrip_blocks=True,
     )
     markup = load("markupsafe").Markup  # what is ours and must not be escaped
-    css = (_HERE / "static" / "report.css").read_text(encoding="utf-8")
-    script = _script()
-    page = _page(data, figures, found, thumbnails, rows)
-    for figure in page["figures"]:
-        figure["content"] = markup(figure["content"])
+    css = _static("report.css")
+    script = "\n".join(_static(f"{name}.js") for name in _SCRIPTS)
+    script = f'(() => {{\n"use strict";\n{script}}})();\n'
     text: str = environment.get_template("report.html").render(
-        page=page,
+        page=_page(data, figures, concerns, thumbnails, rows),
+        markup=markup,
         policy=_policy(css, script),
         css=markup(css),
         script=markup(script),
@@ -87,12 +68,8 @@ def render(
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _script() -> str:
-    parts = [
-        (_HERE / "static" / f"{name}.js").read_text(encoding="utf-8")
-        for name in _SCRIPTS
-    ]
-    return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
+def _static(name: str) -> str:
+    return (_HERE / "static" / name).read_text(encoding="utf-8")
 
 
 def _policy(css: str, script: str) -> str:
@@ -121,44 +98,41 @@ def _digest(text: str) -> str:
 def _page(
     data: RunData,
     figures: Sequence[Drawing],
-    found: Sequence[Concern],
+    concerns: Sequence[Concern],
     thumbnails: Thumbnails,
     rows: NDArray[np.int64],
 ) -> dict[str, Any]:
-    used = {cluster.number for cluster in data.clusters}
-    empty = [str(k) for k in range(data.n_clusters) if k not in used]
     colours = cluster_colours(data.n_clusters)
     row_of = {int(row): place for place, row in enumerate(rows)}
     sections = [("explorer", "Explorer"), ("clusters", "Clusters")]
     sections += [("figures", "Figures")] * bool(figures) + [("run", "What was run")]
+    some = (
+        "" if len(rows) == len(data) else f" {len(rows):,} of {len(data):,} are drawn."
+    )
+    kind = "image" if thumbnails.pictures else data.inputs.kind
     return {
         "title": data.directory.resolve().name,
         "lead": lead(data),
         "sections": sections,
         "headline": headline(data),
         "protocol": protocol(data),
-        "concerns": found,
+        "concerns": concerns,
         "checked": CHECKED,
-        "explorer_lead": _explorer_lead(data, len(rows)),
+        "explorer_lead": f"Each point is a sample. {data.layout.words}{some}",
         "clusters_lead": _clusters_lead(data),
-        "kind": _kind(data, thumbnails),
+        "kind": kind if thumbnails.pictures or kind == "text" else "ids",
         "pixelated": thumbnails.pixelated,
         "clusters": [
             _cluster(data, cluster, colours, thumbnails, row_of)
             for cluster in data.clusters
         ],
-        "empty_clusters": ", ".join(empty),
-        "figures": [vars(figure).copy() for figure in figures],
+        "empty_clusters": ", ".join(map(str, data.empty)),
+        "figures": figures,
         "tables": tables(data),
         "notes": notes(data, thumbnails, len(rows)),
         "footer": f"Made by sagl {__version__}. This page loads nothing and sends "
         "nothing; names and marks stay in your browser until you export them.",
     }
-
-
-def _explorer_lead(data: RunData, shown: int) -> str:
-    some = "" if shown == len(data) else f" {shown:,} of {len(data):,} are drawn."
-    return f"Each point is a sample. {data.layout.words}{some}"
 
 
 def _clusters_lead(data: RunData) -> str:
@@ -170,13 +144,6 @@ def _clusters_lead(data: RunData) -> str:
     if data.mean_graph is not None:
         words += " Shares say how much of a cluster's graph weight goes to another."
     return words
-
-
-def _kind(data: RunData, thumbnails: Thumbnails) -> str:
-    if thumbnails.pictures:
-        return "image"
-    samples = data.inputs.samples
-    return "text" if samples is not None and samples.kind == "text" else "ids"
 
 
 def _cluster(
@@ -214,17 +181,16 @@ def _cluster(
 
 def _example(
     data: RunData, row: int, thumbnails: Thumbnails, row_of: dict[int, int]
-) -> Example:
-    name = data.inputs.ids[row]
-    content = thumbnails.pictures.get(row)
-    text = name
-    samples = data.inputs.samples
-    if content is None and samples is not None and samples.kind == "text":
+) -> dict[str, Any]:
+    """A sample in the list of its cluster; ``row`` is its place in the explorer."""
+    text = name = data.inputs.ids[row]
+    picture = thumbnails.pictures.get(row)
+    if picture is None and data.inputs.kind == "text":
         text = first_words(" ".join(data.inputs.text(row).split()), _LINE) or name
-    return Example(
-        row_of[row],
-        name,
-        text,
-        "" if content is None else data_address(content),
-        f"{data.confidence[row]:.2f}",
-    )
+    return {
+        "row": row_of[row],
+        "id": name,
+        "text": text,
+        "picture": "" if picture is None else data_address(picture),
+        "confidence": f"{data.confidence[row]:.2f}",
+    }

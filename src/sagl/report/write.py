@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sagl.report.atlas import write_atlas
-from sagl.report.build import RunData, collect
-from sagl.report.drawings import draw_run
-from sagl.report.inputs import Inputs
-from sagl.report.numbers import headline, protocol
+from sagl.evaluation.cka import cka_matrix
+from sagl.partition.count import ClusterCount
+from sagl.report import figures, style
+from sagl.report.embedding import stratified_rows, three_levels, tsne
+from sagl.report.explorer import shown_rows, write_atlas
+from sagl.report.inputs import Inputs, Thumbnails, make_thumbnails
 from sagl.report.page import render
-from sagl.report.payload import shown_rows
-from sagl.report.style import load
-from sagl.report.thumbnails import Thumbnails, make_thumbnails
-from sagl.report.warnings import concerns
+from sagl.report.run_data import RunData, collect
+from sagl.report.saving import Drawing, drawing
+from sagl.report.summary import concerns, headline, protocol
 from sagl.storage import write_text
 
 FILE_NAME = "report.html"
 STAGES = 7  # how often ``progress`` is called at most
 _THUMBNAILS = 5_000  # pictures in one page
+_TSNE_ROWS = 1_500  # of each view, at each level
 
 Progress = Callable[[str], None]
 
@@ -70,19 +72,18 @@ def write_report(
     check_writable(out, ".html")
     if parquet is not None:
         check_writable(parquet, ".parquet")
-        load("pyarrow.parquet")
+        style.load("pyarrow.parquet")
     load_extra()
     data = collect(run, inputs, graph=graph, device=device, progress=progress)
     rows = shown_rows(data)
     progress("figures")
-    size = {} if tsne_rows is None else {"tsne_rows": tsne_rows}
-    figures = list(draw_run(data, **size))
+    drawings = list(draw_run(data, _TSNE_ROWS if tsne_rows is None else tsne_rows))
     progress("warnings")
-    found = concerns(data)
+    warnings = concerns(data)
     progress("thumbnails")
     pictures = _thumbnails(data, rows, thumbnails)
     progress("page")
-    write_text(out, render(data, figures, found, pictures, rows))
+    write_text(out, render(data, drawings, warnings, pictures, rows))
     if parquet is not None:
         write_atlas(parquet, data)
     return {
@@ -91,7 +92,7 @@ def write_report(
         "n_samples": len(data),
         "protocol": protocol(data),
         "headline": {n.label: f"{n.value} {n.unit}".strip() for n in headline(data)},
-        "warnings": [f"{c.title}. {c.text}" for c in found],
+        "warnings": [f"{c.title}. {c.text}" for c in warnings],
         "parquet": None if parquet is None else str(parquet),
     }
 
@@ -99,7 +100,7 @@ def write_report(
 def load_extra() -> None:
     """Refuse at once, and not after minutes of work, when a library is missing."""
     for module in ("jinja2", "matplotlib", "openTSNE"):
-        load(module)
+        style.load(module)
 
 
 def check_writable(path: Path, suffix: str) -> None:
@@ -112,13 +113,61 @@ def check_writable(path: Path, suffix: str) -> None:
         raise ValueError(f"{path}: there is no directory {path.parent}; make it first")
 
 
-def _thumbnails(data: RunData, rows: Iterable[int], wanted: bool) -> Thumbnails:
-    samples = data.inputs.samples
-    if not wanted or samples is None or samples.kind != "image":
+def _thumbnails(data: RunData, rows: NDArray[np.int64], wanted: bool) -> Thumbnails:
+    if not wanted or data.inputs.kind != "image":
         return Thumbnails({}, False, 0)
     # First those in the lists of the clusters, then others at random.
     listed = [row for c in data.clusters for row in (*c.typical, *c.doubtful)]
-    others = np.setdiff1d(np.asarray(rows), listed)
-    drawn = np.random.default_rng(0).permutation(others)
-    chosen = [*listed, *drawn][: max(_THUMBNAILS, len(listed))]
-    return make_thumbnails(sorted(int(row) for row in chosen), data.inputs.sample)
+    others = np.random.default_rng(0).permutation(np.setdiff1d(rows, listed))
+    some = [*listed, *others][: max(_THUMBNAILS, len(listed))]
+    return make_thumbnails(sorted(int(row) for row in some), data.inputs.sample)
+
+
+def draw_run(data: RunData, tsne_rows: int = _TSNE_ROWS) -> Iterator[Drawing]:
+    """All figures that the data of a run allow; no t-SNE with ``tsne_rows=0``."""
+    model, views, truth = data.model, data.inputs.views, data.inputs.labels
+    given = data.inputs.names
+    numbers = range(data.n_clusters)
+    names = [given.name_of(k) if given.clusters else str(k) for k in numbers]
+    ax = figures.draw_cluster_sizes(data.labels, data.n_clusters, names=names)
+    yield drawing("Cluster sizes", ax, "sizes")
+    yield drawing("Confidence", figures.draw_confidence(data.confidence), "confidence")
+    count = getattr(model, "cluster_count_", None)
+    if count is not None:
+        yield drawing("How many clusters", draw_count(count), "cluster-count")
+    if truth is not None:
+        ax = figures.draw_confusion(truth, data.labels)
+        yield drawing("Clusters and true classes", ax, "confusion")
+    if views is not None and len(views.names) > 1 and len(views) >= 4:
+        ax = figures.draw_cka(cka_matrix(views, batch_size="auto"), views.names)
+        yield drawing("How alike the views are", ax, "cka")
+    if model.history_:
+        gamma, beta = model.settings_.gamma, model.settings_.beta
+        ax = figures.draw_losses(model.history_, gamma=gamma, beta=beta)[0]
+        yield drawing("Loss", ax, "loss")
+    if any(record.get("sparsity") is not None for record in model.history_):
+        ax = figures.draw_sparsity(model.history_, model.view_names_)
+        yield drawing("Sparsity of the graphs in training", ax, "sparsity")
+    for i, (name, graph) in enumerate(data.graphs.items()):
+        ax = figures.draw_graph(graph, data.labels, name=name)
+        yield drawing(f"Graph: {name}", ax, f"graph{i}")
+    if views is None or not tsne_rows:
+        return
+    rows = stratified_rows(data.labels, tsne_rows)
+    for i, (name, levels) in enumerate(three_levels(model, views, rows).items()):
+        points = {level: tsne(features) for level, features in levels.items()}
+        ax = figures.draw_tsne_levels(points, data.labels[rows], name=name)[0]
+        title = f"From features to representations: {name}"
+        yield drawing(title, ax, f"tsne{i}", wide=True)
+
+
+def draw_count(count: ClusterCount) -> style.Axes:
+    """The curve behind an estimated number of clusters."""
+    return figures.draw_cluster_count(
+        [point.n_clusters for point in count.curve],
+        [point.value for point in count.curve],
+        [point.value - point.deviation for point in count.curve],
+        [point.value + point.deviation for point in count.curve],
+        chosen=count.best,
+        measure="information × agreement",
+    )

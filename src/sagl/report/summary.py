@@ -1,16 +1,29 @@
-"""What looks wrong about a run, in plain words and with something to do about it."""
+"""What a report says about a run in words: numbers, what looks wrong, plain facts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import platform
+from importlib.metadata import version
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sagl.evaluation.cka import cka_matrix, judge_views
+from sagl.evaluation.graphs import weight_inside
+from sagl.evaluation.metrics import clustering_scores
 from sagl.evaluation.protocols import predict_in_batches
-from sagl.report.build import RunData
-from sagl.report.numbers import percent, view_agreement
+from sagl.report.inputs import Thumbnails
+from sagl.report.run_data import RunData
 
+CONFIDENT = 0.9
+INDUCTIVE = (
+    "Protocol: inductive, on the fitted samples. Each sample was given its cluster "
+    "alone, against the run's anchors; labels only score."
+)
+LABEL_FREE = (
+    "No labels were given, so these numbers say how sure the run is and not how right. "
+    f"A sample is confident from {CONFIDENT} on."
+)
 CHECKED = (
     "collapse, empty clusters, unfinished training, views that repeat each other, "
     "dependence on the order of the samples"
@@ -25,12 +38,71 @@ _SORTED = 0.5  # how far above chance neighbours in the file share a cluster
 _ORDER_ROWS = 20_000
 
 
-@dataclass(frozen=True)
-class Concern:
+class Number(NamedTuple):
+    """One headline number."""
+
+    label: str
+    value: str
+    unit: str = ""
+
+
+class Concern(NamedTuple):
     """Something to look at: a headline, and what it means."""
 
     title: str
     text: str
+
+
+def headline(data: RunData) -> list[Number]:
+    """Scores where labels are known, then what can be said without them."""
+    numbers = []
+    if data.inputs.labels is not None:
+        scores = clustering_scores(data.inputs.labels, data.labels)
+        measures = ("acc", "nmi", "ari")
+        numbers = [Number(name.upper(), f"{scores[name]:.3f}") for name in measures]
+    numbers += [
+        Number("Clusters in use", str(len(data.clusters)), f"of {data.n_clusters}"),
+        Number("Mean confidence", f"{data.confidence.mean():.3f}"),
+        Number("Confident samples", percent((data.confidence >= CONFIDENT).mean())),
+    ]
+    score = getattr(data.model, "score_", None)
+    if score is not None:
+        numbers += [
+            Number("Label-free score", f"{score.total:.2f}", "nats"),
+            Number("Predicted by a view unseen", percent(score.agreement)),
+        ]
+    agreement = view_agreement(data)
+    if agreement is not None:
+        numbers.append(Number("Views agree on", percent(agreement)))
+    if data.mean_graph is not None:
+        inside = weight_inside(data.mean_graph, data.labels)
+        numbers.append(Number("Graph inside clusters", percent(inside)))
+    return numbers
+
+
+def protocol(data: RunData) -> str:
+    """In words, how the numbers came about."""
+    return LABEL_FREE if data.inputs.labels is None else INDUCTIVE
+
+
+def view_agreement(data: RunData) -> float | None:
+    """Share of samples for which every view alone would choose the same cluster."""
+    labels = data.view_labels
+    if labels is None or len(labels) < 2:
+        return None
+    return float(np.mean((labels == labels[0]).all(axis=0)))
+
+
+def percent(share: float) -> str:
+    """A share as people read it.
+
+    Examples
+    --------
+    >>> percent(0.9996), percent(0.042), percent(1.0)
+    ('99.9%', '4.2%', '100%')
+    """
+    # Never 100% for less than all.
+    return f"{share:.0%}" if share in (0, 1) else f"{min(share, 0.999):.1%}"
 
 
 def concerns(data: RunData) -> list[Concern]:
@@ -50,8 +122,7 @@ def concerns(data: RunData) -> list[Concern]:
 
 def check_empty(data: RunData) -> Concern | None:
     """Clusters that hold no sample."""
-    used = {cluster.number for cluster in data.clusters}
-    empty = [k for k in range(data.n_clusters) if k not in used]
+    empty = data.empty
     if not empty:
         return None
     listed = ", ".join(map(str, empty[:12])) + (" and more" if len(empty) > 12 else "")
@@ -66,9 +137,8 @@ def check_empty(data: RunData) -> Concern | None:
 
 def check_collapse(data: RunData) -> Concern | None:
     """One cluster that swallows most samples."""
-    sizes = np.bincount(data.labels, minlength=data.n_clusters)
-    largest = int(sizes.argmax())
-    share = sizes[largest] / len(data)
+    largest = int(data.sizes.argmax())
+    share = data.sizes[largest] / len(data)
     if share < _LARGEST or share * data.n_clusters < _EVEN:
         return None
     return Concern(
@@ -81,8 +151,8 @@ def check_collapse(data: RunData) -> Concern | None:
 
 def check_moving(data: RunData) -> Concern | None:
     """Training that ended before samples had settled."""
-    record = data.model.history_[-1]
-    changed = float(record.get("changed", 0))
+    history = data.model.history_
+    changed = float(history[-1].get("changed", 0)) if history else 0.0
     if changed <= _MOVING:
         return None
     return Concern(
@@ -122,14 +192,14 @@ def check_views(data: RunData) -> list[Concern]:
     views = data.inputs.views
     if views is None or len(views.names) < 2 or len(views) < 4:
         return []
-    matrix = cka_matrix(views, batch_size="auto")
     titles = {
         "repeat": "Two views are nearly the same",
         "unrelated": "Two views have little in common",
     }
+    pairs = judge_views(cka_matrix(views, batch_size="auto"), views.names)
     return [
         Concern(titles[pair.verdict], pair.in_words())
-        for pair in judge_views(matrix, views.names)
+        for pair in pairs
         if pair.verdict in titles
     ]
 
@@ -154,7 +224,7 @@ def check_order(data: RunData) -> Concern | None:
     mixed = predict_in_batches(data.model, some, size, shuffled)
     # Any two orders differ a little. It is the file's own that must not stand out:
     # in it, batches agree with the run's clusters more or less than in a random one.
-    agree = [float((found == data.labels[rows]).mean()) for found in (in_file, mixed)]
+    agree = [float((labels == data.labels[rows]).mean()) for labels in (in_file, mixed)]
     share = sum(agree) / 2
     chance = 3 * (2 * share * (1 - share) / len(rows)) ** 0.5
     if abs(agree[0] - agree[1]) <= max(_ORDER, chance):
@@ -173,10 +243,8 @@ def check_sorted(data: RunData) -> Concern | None:
     """Samples that lie sorted by cluster in their file."""
     if len(data) < 100:
         return None
-    labels = data.labels
-    same = float((labels[1:] == labels[:-1]).mean())
-    share = np.bincount(labels) / len(labels)
-    chance = float((share**2).sum())
+    same = float((data.labels[1:] == data.labels[:-1]).mean())
+    chance = float(((data.sizes / len(data)) ** 2).sum())
     if chance > 0.9 or (same - chance) / (1 - chance) < _SORTED:
         return None
     return Concern(
@@ -185,3 +253,54 @@ def check_sorted(data: RunData) -> Concern | None:
         f"{percent(chance)}. The clusters here do not depend on the order, but any "
         "score computed batch by batch will look better than it is: shuffle first.",
     )
+
+
+def lead(data: RunData) -> str:
+    """The run in one sentence."""
+    views = ", ".join(data.model.view_names_)
+    recipe = data.config["params"].get("recipe", "default")
+    return (
+        f"{len(data):,} samples seen through {views}; {data.n_clusters} clusters, "
+        f"recipe {recipe}, seed {data.model.settings_.seed}."
+    )
+
+
+def tables(data: RunData) -> dict[str, dict[str, Any]]:
+    """What was run and with what, as tables of names and values by their titles."""
+    config, model = data.config, data.model
+    widths = zip(model.view_names_, model.view_widths_, strict=True)
+    packages = {"torch": "torch", "numpy": "numpy", "scipy": "scipy"}
+    packages["sklearn"] = "scikit-learn"
+    return {
+        "Run": {
+            "directory": data.directory.name,
+            "samples": f"{len(data):,}",
+            "steps": f"{model.n_steps_:,}",
+            "made by": f"sagl {config.get('sagl', '?')}",
+            "checksum": data.checksum[:16],
+        },
+        "Views": {name: f"{width:,} columns" for name, width in widths},
+        "Settings": {
+            name: f"{value:g}" if isinstance(value, float) else str(value)
+            for name, value in config["settings"].items()
+        },
+        "This report was made with": {"python": platform.python_version()}
+        | {name: version(package) for name, package in packages.items()},
+    }
+
+
+def notes(data: RunData, thumbnails: Thumbnails, shown: int) -> list[str]:
+    """What is missing from the report, and why."""
+    missing = list(data.inputs.notes)
+    if data.inputs.views is None:
+        missing.append(
+            "Without the views (--store or --view) there is no graph per view, no "
+            "t-SNE of the features and no comparison of the views."
+        )
+    if not data.graphs:
+        missing.append("There is no graph: samples have no neighbours to walk to.")
+    if thumbnails.unreadable:
+        missing.append(f"{thumbnails.unreadable:,} pictures could not be read.")
+    if shown < len(data):
+        missing.append(f"The explorer shows {shown:,} of {len(data):,} samples.")
+    return missing

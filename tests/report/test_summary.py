@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from sagl import SAGL
-from sagl.report.build import collect
 from sagl.report.inputs import Inputs
-from sagl.report.warnings import (
+from sagl.report.run_data import collect
+from sagl.report.summary import (
     check_agreement,
     check_collapse,
     check_confidence,
@@ -50,6 +50,12 @@ def test_unfinished_training(altered, small_data):
         model.history_ = [{"changed": changed}]
         found = check_moving(replace(small_data, model=model))
         assert (found is not None) == expected
+
+
+def test_a_run_without_history_has_nothing_to_say_about_it(small_data):
+    model = SAGL.load(small_data.directory)
+    model.history_ = []
+    assert check_moving(replace(small_data, model=model)) is None
 
 
 def test_doubt(altered):
