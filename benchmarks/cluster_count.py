@@ -31,7 +31,7 @@ def run(job: Job) -> Job:
 
 
 def main() -> None:
-    parser = parser_of(__doc__, "cluster_count.jsonl", "seeds", 1)
+    parser = parser_of(__doc__, "cluster_count.jsonl.gz", "seeds", 1)
     parser.add_argument("--picture", type=Path, help="the curves, one file per set")
     options = parser.parse_args()
     results = measure_sets(options, run)
