@@ -16,8 +16,8 @@ from cache import Job
 from data import load
 from per_set import measure_sets, parser_of
 from sagl.partition.count import ClusterCount
+from sagl.report.page import draw_count
 from sagl.report.saving import save
-from sagl.report.write import draw_count
 from sagl.selection import estimate_n_clusters
 
 

@@ -166,9 +166,9 @@ def test_names_in_the_run_are_read(run):
 def test_large_pictures_shrink_and_keep_their_shape():
     samples = Pictures("abc", size=(800, 400))
     found = make_thumbnails([0, 2], samples.__getitem__)
-    assert list(found.pictures) == [0, 2]
+    assert list(found.images) == [0, 2]
     assert not found.pixelated
-    for content in found.pictures.values():
+    for content in found.images.values():
         assert Image.open(io.BytesIO(content)).size == (SIDE, SIDE // 2)
         assert len(content) < 5_000
 
@@ -177,14 +177,14 @@ def test_tiny_pictures_are_kept_to_the_pixel():
     samples = Pictures("abc", size=(8, 8))
     found = make_thumbnails([1], samples.__getitem__)
     assert found.pixelated
-    kept = Image.open(io.BytesIO(found.pictures[1]))
+    kept = Image.open(io.BytesIO(found.images[1]))
     assert kept.tobytes() == samples[1].tobytes()
 
 
 def test_unreadable_pictures_are_counted():
     samples = Pictures("abc", broken=1)
     found = make_thumbnails(range(3), samples.__getitem__)
-    assert list(found.pictures) == [0, 2]
+    assert list(found.images) == [0, 2]
     assert found.unreadable == 1
 
 
@@ -194,7 +194,7 @@ def test_all_modes_can_be_shown(mode):
         image = Image.new("RGB", size, "red")
         image = Image.new(mode, size) if mode == "I;16" else image.convert(mode)
         found = make_thumbnails([0], lambda row, image=image: image)
-        address = data_address(found.pictures[0])
+        address = data_address(found.images[0])
         kind, _, content = address.partition(";base64,")
         shown = Image.open(io.BytesIO(base64.b64decode(content)))
         assert kind == f"data:image/{shown.format.lower()}"

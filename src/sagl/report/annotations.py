@@ -153,21 +153,12 @@ def _numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
 
 @dataclass(frozen=True)
 class Names:
-    """What a person said about a run's clusters and samples.
+    """What a person said about a run's clusters and samples."""
 
-    Attributes
-    ----------
-    clusters : mapping of int to str
-        Names of clusters, by number; those without a name are absent.
-    wrong : mapping of int to str
-        Samples marked as wrong: the row in ``labels.csv`` and the id.
-    run : str
-        Checksum of the run they belong to.
-    """
-
-    clusters: Mapping[int, str] = field(default_factory=dict)
+    clusters: Mapping[int, str] = field(default_factory=dict)  # by number, if named
+    # Samples marked as wrong: the row in labels.csv and the id.
     wrong: Mapping[int, str] = field(default_factory=dict)
-    run: str = ""
+    run: str = ""  # checksum of the run they belong to
 
     def name_of(self, cluster: int) -> str:
         """The cluster's name, or "Cluster" and its number."""

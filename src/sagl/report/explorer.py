@@ -92,7 +92,7 @@ def payload(data: RunData, thumbnails: Thumbnails, rows: NDArray[np.int64]) -> s
     }
     if inputs.kind == "text":
         arrays["texts"] = [inputs.text(int(row)) for row in rows]
-    kept = {row: p for row, p in thumbnails.pictures.items() if row in row_of}
+    kept = {row: p for row, p in thumbnails.images.items() if row in row_of}
     if kept:
         arrays |= thumbnail_arrays(kept, row_of)
     return pack(header, arrays)
@@ -222,15 +222,14 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
     head = _json({**header, "arrays": places})
     block = _padded(len(head).to_bytes(4, "little") + head) + b"".join(parts)
     # Without a time, so that the same report is the same file.
-    packed = gzip.compress(block, _GZIP_LEVEL, mtime=0)
-    return base64.b64encode(packed).decode()
+    return base64.b64encode(gzip.compress(block, _GZIP_LEVEL, mtime=0)).decode()
 
 
 def thumbnail_arrays(
-    pictures: Mapping[int, bytes], row_of: Mapping[int, int]
+    images: Mapping[int, bytes], row_of: Mapping[int, int]
 ) -> dict[str, Any]:
     """Pictures one after the other, where each begins, and whose they are."""
-    kept = [(row_of[row], content) for row, content in pictures.items()]
+    kept = [(row_of[row], content) for row, content in images.items()]
     lengths = [len(content) for _, content in kept]
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32)
     block = np.frombuffer(b"".join(content for _, content in kept), dtype=np.uint8)

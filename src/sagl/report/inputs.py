@@ -37,36 +37,16 @@ _TEXT = 400  # characters of a text that are shown
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is known about the samples of a run; row i is row i of ``labels.csv``.
+    """What is known about the samples of a run; row i is row i of ``labels.csv``."""
 
-    Attributes
-    ----------
-    ids : sequence of str
-        A name per sample; the row's number where nothing better is known.
-    views : Views or None
-        The views that the run was fitted on.
-    samples : Samples or None
-        Pictures or texts, in an order of their own.
-    sample_rows : ndarray of int or None
-        Which of ``samples`` each row is.
-    labels : ndarray or None
-        True classes. They only score.
-    columns : tuple of Column
-        What else is known, for colours and the panel.
-    names : Names
-        What people called the clusters.
-    notes : tuple of str
-        What could not be found, in words for the page.
-    """
-
-    ids: Sequence[str]
-    views: Views | None = None
-    samples: Samples | None = None
-    sample_rows: NDArray[np.int64] | None = None
-    labels: NDArray[Any] | None = None
-    columns: tuple[Column, ...] = ()
-    names: Names = field(default_factory=Names)
-    notes: tuple[str, ...] = ()
+    ids: Sequence[str]  # the row's number where nothing better is known
+    views: Views | None = None  # those that the run was fitted on
+    samples: Samples | None = None  # pictures or texts, in an order of their own
+    sample_rows: NDArray[np.int64] | None = None  # which of the samples each row is
+    labels: NDArray[Any] | None = None  # true classes; they only score
+    columns: tuple[Column, ...] = ()  # what else is known, for colours and the panel
+    names: Names = field(default_factory=Names)  # what people called the clusters
+    notes: tuple[str, ...] = ()  # what could not be found, in words for the page
 
     @property
     def kind(self) -> str | None:
@@ -243,14 +223,14 @@ class Thumbnails(NamedTuple):
     They are WebP, without loss where pictures have a few pixels only.
     """
 
-    pictures: dict[int, bytes]
+    images: dict[int, bytes]
     pixelated: bool
     unreadable: int
 
 
 def make_thumbnails(rows: Iterable[int], sample: Callable[[int], Any]) -> Thumbnails:
     """Thumbnails of the given rows; what cannot be read is left out and counted."""
-    pictures: dict[int, bytes] = {}
+    images: dict[int, bytes] = {}
     unreadable = 0
     pixelated = True
     for row in rows:
@@ -265,8 +245,8 @@ def make_thumbnails(rows: Iterable[int], sample: Callable[[int], Any]) -> Thumbn
         image.thumbnail((SIDE, SIDE))
         file = io.BytesIO()
         image.save(file, "WEBP", lossless=tiny, exact=tiny, quality=_QUALITY)
-        pictures[row] = file.getvalue()
-    return Thumbnails(pictures, pixelated and bool(pictures), unreadable)
+        images[row] = file.getvalue()
+    return Thumbnails(images, pixelated and bool(images), unreadable)
 
 
 def data_address(picture: bytes) -> str:

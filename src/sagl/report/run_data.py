@@ -32,62 +32,31 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Cluster:
-    """One cluster of a run.
-
-    Attributes
-    ----------
-    number, size : int
-    confidence : float
-        Mean over its samples.
-    typical, doubtful : ndarray of int
-        Rows of samples, the most typical and the most doubtful first; none is both.
-    neighbours : tuple of (int, float)
-        Other clusters, and the share of this cluster's graph weight that goes there.
-    """
+    """One cluster of a run."""
 
     number: int
     size: int
-    confidence: float
-    typical: NDArray[np.int64]
-    doubtful: NDArray[np.int64]
+    confidence: float  # mean over its samples
+    typical: NDArray[np.int64]  # rows of samples, the most typical first
+    doubtful: NDArray[np.int64]  # the most doubtful first; none is both
+    # Other clusters, and the share of this one's graph weight that goes there.
     neighbours: tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True)
 class RunData:
-    """A run and what is known about it, ready to be shown.
-
-    Attributes
-    ----------
-    directory : Path
-    config : dict
-        ``config.json``.
-    checksum : str
-        What tells this run from all others.
-    model : SAGL
-    inputs : Inputs
-    graphs : dict of str to csr_matrix
-        One per view, or one mean graph, or none.
-    mean_graph : csr_matrix or None
-    representations : ndarray of shape (n, L · C) or None
-        Of the views, side by side.
-    view_labels : ndarray of shape (L, n) or None
-        The cluster that each view alone would choose.
-    clusters : list of Cluster
-        Those that hold samples.
-    layout : Layout
-    """
+    """A run and what is known about it, ready to be shown."""
 
     directory: Path
-    config: dict[str, Any]
-    checksum: str
+    config: dict[str, Any]  # config.json
+    checksum: str  # what tells this run from all others
     model: SAGL
     inputs: Inputs
-    graphs: dict[str, csr_matrix]
+    graphs: dict[str, csr_matrix]  # one per view, or one mean graph, or none
     mean_graph: csr_matrix | None
-    representations: NDArray[np.float32] | None
-    view_labels: NDArray[np.int64] | None
-    clusters: list[Cluster]
+    representations: NDArray[np.float32] | None  # (n, L · C), views side by side
+    view_labels: NDArray[np.int64] | None  # (L, n): what each view alone would choose
+    clusters: list[Cluster]  # those that hold samples
     layout: Layout
 
     @property

@@ -1,4 +1,4 @@
-"""What a sweep found: the score against each setting."""
+"""The trials of a sweep: the score against each setting."""
 
 from __future__ import annotations
 
