@@ -23,6 +23,19 @@ from sklearn.metrics.cluster import contingency_matrix
 
 from sagl.evaluation.labels import Coded, Label, coded, coded_pair
 
+__all__ = [
+    "ami",
+    "ari",
+    "balanced_accuracy",
+    "clustering_accuracy",
+    "clustering_scores",
+    "expected_information",
+    "match_clusters",
+    "n_clusters_found",
+    "nmi",
+    "purity",
+]
+
 # Up to this many cells (128 MiB of float64) the dense solver is used: it is quicker
 # than the sparse one unless the table is nearly empty.
 _MAX_DENSE_CELLS = 2**24

@@ -28,6 +28,8 @@ from sagl.report.annotations import (
 from sagl.run import FEATURES, LABELS, SOURCE, read_config
 from sagl.views import Views
 
+__all__ = ["Inputs", "open_inputs", "with_samples"]
+
 SIDE = 80  # pixels of a thumbnail's longer side
 _PIXELATED = 40  # pictures up to this size are kept pixel by pixel
 _CLEAR = ("LA", "PA", "RGBA", "P")  # modes that may be transparent

@@ -31,6 +31,8 @@ from sagl.report.run_data import Cluster, RunData, collect
 from sagl.report.saving import Drawing, drawing
 from sagl.storage import write_text
 
+__all__ = ["STAGES", "draw_count", "load_extra", "render", "write_report"]
+
 FILE_NAME = "report.html"
 STAGES = 7  # how often ``progress`` is called at most
 _THUMBNAILS = 5_000  # pictures in one page

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = ["Picture", "Words", "check_format", "describe", "picture", "save", "words"]
+
 FORMATS = ("png", "svg", "pdf")
 _DOTS_PER_INCH = 200
 _MOST_SVG = 600_000  # characters in a page; beyond, a PNG is smaller
