@@ -11,7 +11,6 @@ from sagl import SAGL
 from sagl.report.embedding import (
     LEVELS,
     discs,
-    embed_all,
     graph_features,
     lay_out,
     stratified_rows,
@@ -73,7 +72,7 @@ def test_tsne_keeps_neighbours_and_repeats():
 
 def test_every_sample_gets_a_place_among_its_like():
     X, labels = blobs(3000)
-    points = embed_all(X, labels, sample=300, seed=0)
+    points = tsne(X, labels, sample=300, seed=0)
     assert points.shape == (3000, 2)
     assert np.isfinite(points).all()
     assert neighbours_share_label(points, labels) > 0.99
@@ -82,7 +81,7 @@ def test_every_sample_gets_a_place_among_its_like():
     spread = np.ptp(points[rows], axis=0)
     assert (np.ptp(points[others], axis=0) < 1.3 * spread).all()  # none flies off
     assert len(np.unique(points.round(6), axis=0)) > 2900  # nor do they pile up
-    assert (points == embed_all(X, labels, sample=300, seed=0)).all()
+    assert (points == tsne(X, labels, sample=300, seed=0)).all()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +97,7 @@ def test_every_sample_gets_a_place_among_its_like():
     ids=["one", "constant", "few", "one column", "duplicates", "wide"],
 )
 def test_odd_shapes_still_get_finite_places(X):
-    for points in (tsne(X), embed_all(X, sample=12)):
+    for points in (tsne(X), tsne(X, sample=12)):
         assert points.shape == (len(X), 2)
         assert np.isfinite(points).all()
 

@@ -63,46 +63,42 @@ def stratified_rows(
     return np.sort(by_cluster[chosen])
 
 
-def tsne(features: ArrayLike, *, seed: int = 0) -> Points:
-    """t-SNE of all rows, (n, 2): the same for the same input and seed."""
-    X = _reduced(features, seed)
-    start = _plane(X)
-    if len(X) < _FEW or not start.any():
-        return start
-    return np.asarray(_fit(X, seed), dtype=np.float64)
-
-
-def embed_all(
+def tsne(
     features: ArrayLike,
     labels: ArrayLike | None = None,
     *,
     sample: int = SAMPLE,
     seed: int = 0,
 ) -> Points:
-    """Coordinates of every row, (n, 2), also for hundreds of thousands.
+    """t-SNE, (n, 2), also of hundreds of thousands of rows; the same for the same seed.
 
-    t-SNE lays out a sample, stratified by ``labels`` where given; every other row goes
-    where its nearest neighbours in the sample are, and openTSNE then lets each of them
-    find its place among the fixed ones.
+    At most ``sample`` rows, stratified by ``labels`` where given, are laid out; every
+    other row goes where its nearest neighbours among them are, and openTSNE then lets
+    each of them find its place among the fixed ones.
     """
     X = _reduced(features, seed)
-    if len(X) <= sample:
-        return tsne(X, seed=seed)
     strata = np.zeros(len(X), dtype=np.int64) if labels is None else labels
     rows = stratified_rows(strata, sample, seed)
-    points = np.empty((len(X), 2))
     if len(rows) < _FEW or not _plane(X[rows]).any():
         return _plane(X)
-    fitted = _fit(X[rows], seed)
+    method = load("openTSNE").TSNE(
+        perplexity=min(_PERPLEXITY, (len(rows) - 1) / 3),
+        initialization="pca",
+        random_state=seed,
+        n_jobs=1,  # threads would change the order of sums
+    )
+    fitted = method.fit(X[rows])
+    points = np.empty((len(X), 2))
     points[rows] = fitted
     rest = np.setdiff1d(np.arange(len(X)), rows)
-    placed = fitted.prepare_partial(
-        X[rest], initialization="median", k=_NEIGHBOURS, perplexity=5
-    )
-    placed.optimize(
-        n_iter=25, learning_rate=0.1, max_grad_norm=0.25, inplace=True, n_jobs=1
-    )
-    points[rest] = placed
+    if len(rest):
+        placed = fitted.prepare_partial(
+            X[rest], initialization="median", k=_NEIGHBOURS, perplexity=5
+        )
+        placed.optimize(
+            n_iter=25, learning_rate=0.1, max_grad_norm=0.25, inplace=True, n_jobs=1
+        )
+        points[rest] = placed
     return points
 
 
@@ -137,12 +133,12 @@ def lay_out(
     """t-SNE of the representations, else of the graph, else a disc per cluster."""
     if representations is not None:
         return Layout(
-            embed_all(representations, labels, seed=seed),
+            tsne(representations, labels, seed=seed),
             "Near points have similar representations (t-SNE).",
         )
     if graph is not None and len(labels) > _GRAPH_COMPONENTS:
         return Layout(
-            embed_all(graph_features(graph, seed), labels, seed=seed),
+            tsne(graph_features(graph, seed), labels, seed=seed),
             "Near points have similar neighbours in the graph (t-SNE).",
         )
     return Layout(
@@ -165,9 +161,8 @@ def discs(
 ) -> NDArray[np.float64]:
     """A disc per cluster, areas in proportion, the most confident in the middle."""
     clusters, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    row, column = np.divmod(
-        np.arange(len(clusters)), int(np.ceil(len(clusters) ** 0.5))
-    )
+    in_a_row = int(np.ceil(len(clusters) ** 0.5))
+    row, column = np.divmod(np.arange(len(clusters)), in_a_row)
     centres = 2.4 * np.stack([column, -row], axis=1)
     order = np.lexsort((-confidence, codes))
     disc = codes[order]
@@ -179,17 +174,6 @@ def discs(
     points = np.empty((len(labels), 2))
     points[order] = centres[disc] + spiral
     return points
-
-
-def _fit(X: NDArray[Any], seed: int) -> Any:
-    opentsne = load("openTSNE")
-    method = opentsne.TSNE(
-        perplexity=min(_PERPLEXITY, (len(X) - 1) / 3),
-        initialization="pca",
-        random_state=seed,
-        n_jobs=1,  # threads would change the order of sums
-    )
-    return method.fit(X)
 
 
 def _reduced(features: ArrayLike, seed: int) -> NDArray[np.float64]:
