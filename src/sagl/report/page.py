@@ -201,6 +201,35 @@ def render(
     rows: NDArray[np.int64],
 ) -> str:
     """The report as HTML. ``rows`` are the samples that the explorer shows."""
+    colours = style.cluster_colours(data.n_clusters)
+    row_of = {int(row): place for place, row in enumerate(rows)}
+    sections = [("explorer", "Explorer"), ("clusters", "Clusters")]
+    sections += [("figures", "Figures")] * bool(figures) + [("run", "What was run")]
+    drawn = f" {len(rows):,} of {len(data):,} are drawn." * (len(rows) < len(data))
+    kind = "text" if data.inputs.kind == "text" else "ids"
+    page = {
+        "title": data.directory.resolve().name,
+        "lead": summary.lead(data),
+        "sections": sections,
+        "headline": summary.headline(data),
+        "protocol": summary.protocol(data),
+        "concerns": concerns,
+        "checked": summary.CHECKED,
+        "explorer_lead": f"Each point is a sample. {data.layout.words}{drawn}",
+        "clusters_lead": _clusters_lead(data),
+        "kind": "image" if thumbnails.images else kind,
+        "pixelated": thumbnails.pixelated,
+        "clusters": [
+            _cluster(data, cluster, colours, thumbnails, row_of)
+            for cluster in data.clusters
+        ],
+        "empty_clusters": ", ".join(map(str, data.empty)),
+        "figures": figures,
+        "tables": summary.tables(data),
+        "notes": summary.notes(data, thumbnails, len(rows)),
+        "footer": f"Made by sagl {__version__}. This page loads nothing and sends "
+        "nothing; names and marks stay in your browser until you export them.",
+    }
     jinja = style.load("jinja2")
     environment = jinja.Environment(
         loader=jinja.FileSystemLoader(_HERE / "templates"),
@@ -214,7 +243,7 @@ def render(
     script = "\n".join(_static(f"{name}.js") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{script}}})();\n'
     text: str = environment.get_template("report.html").render(
-        page=_page(data, figures, concerns, thumbnails, rows),
+        page=page,
         markup=markup,
         policy=_policy(css, script),
         css=markup(css),
@@ -250,46 +279,6 @@ def _policy(css: str, script: str) -> str:
 def _digest(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
-
-
-def _page(
-    data: RunData,
-    figures: Sequence[Drawing],
-    concerns: Sequence[summary.Concern],
-    thumbnails: Thumbnails,
-    rows: NDArray[np.int64],
-) -> dict[str, Any]:
-    colours = style.cluster_colours(data.n_clusters)
-    row_of = {int(row): place for place, row in enumerate(rows)}
-    sections = [("explorer", "Explorer"), ("clusters", "Clusters")]
-    sections += [("figures", "Figures")] * bool(figures) + [("run", "What was run")]
-    some = (
-        "" if len(rows) == len(data) else f" {len(rows):,} of {len(data):,} are drawn."
-    )
-    kind = "image" if thumbnails.images else data.inputs.kind
-    return {
-        "title": data.directory.resolve().name,
-        "lead": summary.lead(data),
-        "sections": sections,
-        "headline": summary.headline(data),
-        "protocol": summary.protocol(data),
-        "concerns": concerns,
-        "checked": summary.CHECKED,
-        "explorer_lead": f"Each point is a sample. {data.layout.words}{some}",
-        "clusters_lead": _clusters_lead(data),
-        "kind": kind if thumbnails.images or kind == "text" else "ids",
-        "pixelated": thumbnails.pixelated,
-        "clusters": [
-            _cluster(data, cluster, colours, thumbnails, row_of)
-            for cluster in data.clusters
-        ],
-        "empty_clusters": ", ".join(map(str, data.empty)),
-        "figures": figures,
-        "tables": summary.tables(data),
-        "notes": summary.notes(data, thumbnails, len(rows)),
-        "footer": f"Made by sagl {__version__}. This page loads nothing and sends "
-        "nothing; names and marks stay in your browser until you export them.",
-    }
 
 
 def _clusters_lead(data: RunData) -> str:
