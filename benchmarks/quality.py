@@ -54,7 +54,10 @@ def main() -> None:
             if options.minutes is not None:
                 left = max(0.0, options.minutes - (time.monotonic() - start) / 60)
             methods = methods_for(name, options)
-            tables[name] = measure(name, version, methods, options, left)
+            try:
+                tables[name] = measure(name, version, methods, options, left)
+            finally:  # also of what was interrupted
+                pack(options.out, TABLE)
         print(f"\n{version}\n\n{markdown(tables)}")
         if version == "long-tail":
             for name in options.sets:
@@ -106,10 +109,7 @@ def measure(
         file=sys.stderr,
     )
     shown = progress(comparison, quiet=False)
-    try:
-        comparison.run(jobs=options.jobs, minutes=minutes, progress=shown)
-    finally:
-        pack(options.out, TABLE)
+    comparison.run(jobs=options.jobs, minutes=minutes, progress=shown)
     return rows_of(comparison, only_published=False)
 
 
