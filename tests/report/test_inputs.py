@@ -181,6 +181,12 @@ def test_tiny_pictures_are_kept_to_the_pixel():
     assert kept.tobytes() == samples[1].tobytes()
 
 
+def test_without_webp_thumbnails_are_png(monkeypatch):
+    monkeypatch.setattr("PIL.features.check", lambda name: False)
+    found = make_thumbnails([0], Pictures("a").__getitem__)
+    assert data_address(found.images[0]).startswith("data:image/png;base64,iVBOR")
+
+
 def test_unreadable_pictures_are_counted():
     samples = Pictures("abc", broken=1)
     found = make_thumbnails(range(3), samples.__getitem__)

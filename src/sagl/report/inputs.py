@@ -25,6 +25,7 @@ from sagl.report.annotations import (
     read_columns,
     read_names,
 )
+from sagl.report.style import load
 from sagl.run import FEATURES, LABELS, SOURCE, read_config
 from sagl.views import Views
 
@@ -222,7 +223,7 @@ def _numbered(ids: Sequence[str]) -> bool:
 class Thumbnails(NamedTuple):
     """Encoded pictures by row, whether pixels stay squares, how many were unreadable.
 
-    They are WebP, without loss where pictures have a few pixels only.
+    They are WebP, without loss where pictures have a few pixels only, or else PNG.
     """
 
     images: dict[int, bytes]
@@ -232,6 +233,7 @@ class Thumbnails(NamedTuple):
 
 def make_thumbnails(rows: Iterable[int], sample: Callable[[int], Any]) -> Thumbnails:
     """Thumbnails of the given rows; what cannot be read is left out and counted."""
+    webp = load("PIL.features").check("webp")  # as every wheel of Pillow has it
     images: dict[int, bytes] = {}
     unreadable = 0
     pixelated = True
@@ -246,14 +248,18 @@ def make_thumbnails(rows: Iterable[int], sample: Callable[[int], Any]) -> Thumbn
         image = image.convert("RGBA" if tiny and image.mode in _CLEAR else "RGB")
         image.thumbnail((SIDE, SIDE))
         file = io.BytesIO()
-        image.save(file, "WEBP", lossless=tiny, exact=tiny, quality=_QUALITY)
+        if webp:
+            image.save(file, "WEBP", lossless=tiny, exact=tiny, quality=_QUALITY)
+        else:
+            image.save(file, "PNG")
         images[row] = file.getvalue()
     return Thumbnails(images, pixelated and bool(images), unreadable)
 
 
 def data_address(picture: bytes) -> str:
     """A thumbnail as an address that needs no network."""
-    return f"data:image/webp;base64,{base64.b64encode(picture).decode()}"
+    form = "png" if picture.startswith(b"\x89PNG") else "webp"
+    return f"data:image/{form};base64,{base64.b64encode(picture).decode()}"
 
 
 def first_words(text: str, limit: int = _TEXT) -> str:

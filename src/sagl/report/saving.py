@@ -54,9 +54,10 @@ class Drawing(NamedTuple):
     wide: bool = False
 
 
-def describe(ax: Axes, *, alt: str, caption: str) -> None:
-    """Attach the words to the axes; every figure function ends with this."""
+def describe(ax: Axes, *, alt: str, caption: str) -> Axes:
+    """The axes with words attached; every figure function ends with this."""
     setattr(ax, _ATTRIBUTE, Words(alt, caption))
+    return ax
 
 
 def words(drawn: Axes | Figure) -> Words:

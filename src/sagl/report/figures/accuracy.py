@@ -102,13 +102,12 @@ def draw_accuracy(
         f"{style.plain(row.title, 30)} ({group}) {value:.3f}"
         for row, group, value in zip(scored, informed, values, strict=True)
     )
-    describe(
+    return describe(
         ax,
         alt=f"Bars of {measure.upper()} by method: {listed}.",
         caption=f"{measure.upper()} of the methods; those that use class names or "
         "labels are set apart. Bars of error are standard deviations over seeds.",
     )
-    return ax
 
 
 def _informed(row: MethodRow) -> str:

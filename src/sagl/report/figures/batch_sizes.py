@@ -63,10 +63,9 @@ def draw_batch_sizes(
         f"{style.plain(name, 24)} from {np.nanmin(ys):.3f} to {np.nanmax(ys):.3f}"
         for name, ys in curves.items()
     )
-    describe(
+    return describe(
         ax,
         alt=f"Curves of {measure} over batch sizes {sizes[0]:,} to {sizes[-1]:,}: "
         f"{ranges}.",
         caption=f"{measure} against the batch size.",
     )
-    return ax

@@ -36,10 +36,9 @@ def draw_cka(
             text.set(ha="right", rotation_mode="anchor")
     style.name_axes(ax, "view", "view")
     verdicts = " ".join(pair.in_words() for pair in pairs[:10])
-    describe(
+    return describe(
         ax,
         alt=f"Heat map of CKA between {len(names)} views. {verdicts}".strip(),
         caption="How alike the views are: CKA of 1 means the same similarities "
         "between samples, 0 nothing in common.",
     )
-    return ax

@@ -69,11 +69,10 @@ def draw_cluster_count(
     style.name_ticks(ax.xaxis, shown, [f"{count:,}" for count in shown])
     style.name_axes(ax, "number of clusters", measure)
     style.grid(ax)
-    describe(
+    return describe(
         ax,
         alt=f"Curve of {measure} over {counts[0]:,} to {counts[-1]:,} clusters, "
         f"highest at {counts[np.argmax(values)]:,}{marked}.",
         caption=f"How many clusters: {measure} of each candidate"
         + ("." if band is None else ", with its interval."),
     )
-    return ax

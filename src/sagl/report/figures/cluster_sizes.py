@@ -68,13 +68,12 @@ def draw_cluster_sizes(
     style.grid(ax)
     n_empty = int((sizes == 0).sum())
     empty = f" {n_empty} are empty." if n_empty else ""
-    describe(
+    return describe(
         ax,
         alt=f"Bars of the sizes of {len(sizes):,} clusters, from {sizes.min():,} to "
         f"{sizes.max():,} samples; an even share is {even:,.4g}.{empty}",
         caption=f"Samples per cluster, largest first.{empty}",
     )
-    return ax
 
 
 def _count(labels: NDArray[np.int64], n_clusters: int | None) -> NDArray[np.int64]:

@@ -34,11 +34,10 @@ def draw_confidence(confidence: ArrayLike, ax: style.Axes | None = None) -> styl
     style.tick_numbers(ax.yaxis, "{:,.4g}")
     style.grid(ax)
     doubtful = float((values < 0.5).mean())
-    describe(
+    return describe(
         ax,
         alt=f"Histogram of the confidence of {len(values):,} samples: median "
         f"{median:.2f}, {doubtful:.1%} below 0.5.",
         caption=f"How sure the model is: {doubtful:.1%} of the samples are more "
         "likely to belong elsewhere than to their cluster (confidence below 0.5).",
     )
-    return ax

@@ -51,7 +51,7 @@ def draw_confusion(
     np.fill_diagonal(off, -1)
     a, b = np.unravel_index(np.argmax(off), off.shape)
     mixed = style.plain(class_names[b], 24) if b < len(recall) else "no class"
-    describe(
+    return describe(
         ax,
         alt=f"Image of {n_classes:,} classes against {n_clusters:,} matched clusters. "
         f"On average {recall.sum() / n_classes:.1%} of a class is in its cluster; "
@@ -59,7 +59,6 @@ def draw_confusion(
         caption=f"Classes against matched clusters. Largest confusion: {off[a, b]:.1%} "
         f"of {style.plain(class_names[a], 24)} is in the cluster of {mixed}.",
     )
-    return ax
 
 
 def _matched_shares(

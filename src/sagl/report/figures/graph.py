@@ -68,7 +68,7 @@ def draw_graph(
     title = what[0].upper() + what[1:]
     across = "sample attended to, by cluster"
     style.name_axes(ax, across, "sample, by cluster", title)
-    describe(
+    return describe(
         ax,
         alt=f"The {what} as an image, {n:,} samples sorted by {len(clusters.names):,} "
         f"clusters: {inside:.1%} of the weight lies in the blocks on the diagonal.",
@@ -76,7 +76,6 @@ def draw_graph(
         f"pairs are linked, {csr.nnz / n:,.1f} per sample; {inside:.1%} of the weight "
         "stays inside the clusters.",
     )
-    return ax
 
 
 def block_density(

@@ -46,10 +46,9 @@ def draw_sensitivity(
     style.name_axes(ax, "β, weight of alignment", "γ, weight of diversity")
     i, j = divmod(int(np.nanargmax(values)), len(betas))
     best = f"{high:.3f} at γ = {gammas[i]:g}, β = {betas[j]:g}"
-    describe(
+    return describe(
         ax,
         alt=f"Heat map of {measure} over {len(gammas)} values of γ and {len(betas)} of "
         f"β: from {low:.3f} to {best}.",
         caption=f"{measure} over γ and β: best {best}.",
     )
-    return ax

@@ -55,10 +55,9 @@ def draw_sparsity(
         f"{style.plain(name, 24)} from {first:.2%} to {last:.2%}"
         for name, first, last in zip(view_names, ratios[0], ratios[-1], strict=True)
     )
-    describe(
+    return describe(
         ax,
         alt=f"Share of pairs kept by the graphs over {steps[-1]:,} steps: {ends}.",
         caption="Sparsity ratio of each view's graph during training, on the last "
         "batch before each record.",
     )
-    return ax

@@ -75,9 +75,8 @@ def draw_training_times(
         + ", ".join(f"{style.plain(t, 24)} {s:,.3g} s" for t, s in known.items())
         for data, known in times.items()
     )
-    describe(
+    return describe(
         ax,
         alt=f"Bars of training times. {listed}.",
         caption="Median training time of each method, in seconds.",
     )
-    return ax
