@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sagl import SAGL
 from sagl.report.annotations import Names, make_column
 from sagl.report.explorer import shown_rows
 from sagl.report.inputs import Inputs, Thumbnails, make_thumbnails, with_samples
-from sagl.report.page import check_writable, render, write_report
+from sagl.report.page import check_writable, draw_run, render, write_report
 from sagl.report.saving import Drawing
 from sagl.report.summary import Concern
 from tests.conftest import clustered_views
@@ -247,6 +248,20 @@ def test_all_figures_are_there_with_words(written):
     pictures += [a for a in page.attributes("img")]
     assert len(pictures) == 10
     assert all(len(a.get("aria-label") or a.get("alt") or "") > 20 for a in pictures)
+
+
+def test_a_history_may_say_less(small_data):
+    model = SAGL.load(small_data.directory)
+    for history, missing in [
+        ([{"step": 1, "loss": 0.5}], {"Sparsity of the graphs in training"}),
+        ([{"step": 1}], {"Loss", "Sparsity of the graphs in training"}),
+        ([], {"Loss", "Sparsity of the graphs in training"}),
+    ]:
+        model.history_ = history
+        drawn = draw_run(replace(small_data, model=model), tsne_rows=0)
+        titles = {figure.title for figure in drawn}
+        possible = {"Loss", "Sparsity of the graphs in training"}
+        assert possible - titles == missing
 
 
 def test_the_same_input_is_the_same_page(written, small_run, tmp_path):

@@ -161,7 +161,7 @@ def draw_run(data: RunData, tsne_rows: int = _TSNE_ROWS) -> Iterator[Drawing]:
     if views is not None and len(views.names) > 1 and len(views) >= 4:
         ax = figures.draw_cka(cka_matrix(views, batch_size="auto"), views.names)
         yield drawing("How alike the views are", ax, "cka")
-    if model.history_:
+    if model.history_ and "loss" in model.history_[0]:
         gamma, beta = model.settings_.gamma, model.settings_.beta
         ax = figures.draw_losses(model.history_, gamma=gamma, beta=beta)[0]
         yield drawing("Loss", ax, "loss")

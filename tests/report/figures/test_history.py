@@ -52,6 +52,15 @@ def test_records_without_a_sparsity_are_passed_over(history):
         draw_sparsity(silent, ["a", "b"])
 
 
+def test_a_loss_of_fewer_terms(history):
+    fewer = [{k: v for k, v in r.items() if k != "diversity"} for r in history]
+    top, bottom = draw_losses(fewer, gamma=10, beta=1)
+    texts = [text.get_text() for text in bottom.get_legend().get_texts()]
+    assert texts == ["pseudo-label", "alignment (β = 1)"]
+    assert len(bottom.lines) == 2
+    check(top, unnamed=("x",))
+
+
 def test_one_record_is_seen(history):
     assert draw_sparsity(history[:1], ["a", "b"]).lines[0].get_marker() == "o"
     assert draw_losses(history[:1])[0].lines[0].get_marker() == "o"

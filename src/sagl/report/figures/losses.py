@@ -30,7 +30,8 @@ def draw_losses(
     Parameters
     ----------
     history : sequence of records
-        ``history_`` of a model, or the lines of a run's ``history.jsonl``.
+        ``history_`` of a model, or the lines of a run's ``history.jsonl``. Terms that
+        the first does not have are not drawn.
     gamma, beta : float, optional
         Weights of diversity and alignment, for the legend; the terms are shown
         without them.
@@ -46,7 +47,8 @@ def draw_losses(
     top.plot(steps, values["loss"], marker=marker, **style.line(0))
     weights = {"diversity": ("γ", gamma), "alignment": ("β", beta)}
     lines, names = [], []
-    for i, (key, name) in enumerate(TERMS.items()):
+    terms = {key: name for key, name in TERMS.items() if key in values}
+    for i, (key, name) in enumerate(terms.items()):
         look = style.line(i) | {"color": style.PALETTE[i + 1]}
         lines += bottom.plot(steps, values[key], marker=marker, **look)
         symbol, weight = weights.get(key, ("", None))
@@ -68,7 +70,7 @@ def draw_losses(
         caption="Convergence: the loss and its terms, each the mean over the steps "
         "since the record before.",
     )
-    ends = ", ".join(f"{n} {values[k][-1]:.3g}" for k, n in TERMS.items())
+    ends = ", ".join(f"{n} {values[k][-1]:.3g}" for k, n in terms.items())
     describe(bottom, alt=f"Its terms end at: {ends}.", caption="")
     return [top, bottom]
 
@@ -78,7 +80,7 @@ def _columns(
 ) -> dict[str, np.ndarray[Any, Any]]:
     if not history:
         raise ValueError("the history is empty: there is nothing to draw")
-    wanted = ("step", "loss", *TERMS)
+    wanted = ("step", "loss", *(key for key in TERMS if key in history[0]))
     for i, record in enumerate(history):
         missing = [key for key in wanted if key not in record]
         if missing:
