@@ -1,34 +1,107 @@
-"""Measurements that survive an interruption: one JSON line per finished run."""
+"""Measured runs that survive an interruption: one compressed table per script.
+
+A table is gzipped JSON lines, one per run, sorted by key and without a time: the same
+runs are the same bytes. A key says what was measured (method, set, seed, settings) and
+by which revision of the algorithm, so that a run of before a change is not taken for
+one of today; the version of the package does not matter. Several processes may add to
+a table: each waits for its turn, takes in what the others have added, and replaces the
+file as a whole.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import gzip
 import json
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+from sagl._version import REVISION
+from sagl.storage import replacing
+
 Job = dict[str, Any]
+TABLES = Path(__file__).parent / "runs"
+
+
+def read(table: Path) -> dict[str, Job]:
+    """Results by key, the key as JSON; none without a table."""
+    if not table.exists():
+        return {}
+    lines = gzip.decompress(table.read_bytes()).decode().splitlines()
+    entries = [json.loads(line) for line in lines]
+    return {_text(entry["key"]): entry["result"] for entry in entries}
+
+
+def add(table: Path, runs: Mapping[str, Job]) -> None:
+    """Put runs into the table, in the place of those with the same key."""
+    directory = os.open(table.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        known = read(table)
+        if all(known.get(key) == result for key, result in runs.items()):
+            return
+        merged = known | dict(runs)
+        lines = [
+            f'{{"key": {key}, "result": {_text(result)}}}\n'
+            for key, result in sorted(merged.items())
+        ]
+        with replacing(table) as temporary:
+            temporary.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
+    finally:
+        os.close(directory)  # and with it the lock
 
 
 def measure(
-    jobs: Iterable[Job], run: Callable[[Job], Job], cache: Path, workers: int
+    jobs: Iterable[Job], run: Callable[[Job], Job], table: Path, workers: int
 ) -> list[Job]:
-    """Run each job that the cache does not hold yet; return all results."""
-    known = {}
-    if cache.exists():
-        for line in cache.read_text().splitlines():
-            entry = json.loads(line)
-            known[json.dumps(entry["job"], sort_keys=True)] = entry["result"]
+    """Run each job that the table does not hold yet; return all results."""
     jobs = list(jobs)
-    keys = [json.dumps(job, sort_keys=True) for job in jobs]
-    open_jobs = [(k, j) for k, j in zip(keys, jobs, strict=True) if k not in known]
-    with ProcessPoolExecutor(workers) as pool, cache.open("a") as file:
-        running = {pool.submit(run, job): (key, job) for key, job in open_jobs}
+    keys = [_text({**job, "revision": REVISION}) for job in jobs]
+    known = read(table)
+    with ProcessPoolExecutor(workers) as pool:
+        running = {
+            pool.submit(run, job): (key, job)
+            for key, job in zip(keys, jobs, strict=True)
+            if key not in known
+        }
         for future in as_completed(running):
             key, job = running[future]
             known[key] = future.result()
-            file.write(json.dumps({"job": job, "result": known[key]}) + "\n")
-            file.flush()
+            add(table, {key: known[key]})
             print(f"{len(known)}: {job} {known[key]}", flush=True)
     return [{**job, **known[key]} for key, job in zip(keys, jobs, strict=True)]
+
+
+def unpack(table: Path, out: Path) -> None:
+    """Write the runs of ``sagl compare`` where it looks for them, OUT/SET/runs.
+
+    The last part of a file's name stands for settings, data and revision. Runs that
+    are there already are left alone.
+    """
+    for text, result in read(table).items():
+        key = json.loads(text)
+        name = f"{key['method']}-{key['seed']}-{key['settings']}.json"
+        file = out / key["set"] / "runs" / name
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(result), encoding="utf-8")
+
+
+def pack(out: Path, table: Path) -> None:
+    """Add the finished runs in OUT/SET/runs to the table."""
+    runs = {}
+    for file in out.glob("*/runs/*.json"):
+        method, seed, settings = file.stem.rsplit("-", 2)
+        place = file.parent.parent.name
+        key = {"method": method, "set": place, "seed": int(seed), "settings": settings}
+        result = json.loads(file.read_text(encoding="utf-8"))
+        if "error" not in result:
+            runs[_text(key)] = result
+    add(table, runs)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

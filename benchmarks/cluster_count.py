@@ -16,7 +16,7 @@ from cache import Job
 from data import load
 from per_set import measure_sets, parser_of
 from sagl.partition.count import ClusterCount
-from sagl.report.drawings import draw_count
+from sagl.report.page import draw_count
 from sagl.report.saving import save
 from sagl.selection import estimate_n_clusters
 
@@ -31,7 +31,7 @@ def run(job: Job) -> Job:
 
 
 def main() -> None:
-    parser = parser_of(__doc__, "cluster_count.jsonl", "seeds", 1)
+    parser = parser_of(__doc__, "cluster_count.jsonl.gz", "seeds", 1)
     parser.add_argument("--picture", type=Path, help="the curves, one file per set")
     options = parser.parse_args()
     results = measure_sets(options, run)

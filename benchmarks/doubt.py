@@ -43,7 +43,7 @@ def run(job: Job) -> Job:
 
 
 def main() -> None:
-    parser = parser_of(__doc__, "doubt.jsonl", "seeds", 3)
+    parser = parser_of(__doc__, "doubt.jsonl.gz", "seeds", 3)
     options = parser.parse_args()
     results = measure_sets(options, run)
     columns = ["confidence", "acc"]

@@ -13,10 +13,11 @@ NMI and ARI are the fair measures, because ACC matches clusters and classes one 
 
 Runs are kept in OUT/SET/runs, where `sagl compare --data DATA/SET --out OUT/SET` keeps
 them, too: each takes up what the other did, and what was interrupted. Those behind
-RESULTS.md are part of the repository (benchmarks/quality), so that the table can be
-printed again and what is missing measured; whoever changes what a method finds deletes
-its runs there. The label-free scores that they hold are those of their day; no table
-shows them.
+RESULTS.md are part of the repository (benchmarks/runs/quality.jsonl.gz): they are put
+there first, and new ones are added to it, so that the table can be printed again and
+what is missing measured. Whoever changes what a method finds changes the revision
+(sagl/_version.py). The label-free scores that they hold are those of their day; no
+table shows them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import sys
 import time
 from pathlib import Path
 
+from cache import TABLES, pack, unpack
 from data import DEFAULT_VIEWS
 from gap_picture import draw_gaps
 from quality_table import FAIR, markdown, sentences
@@ -37,12 +39,13 @@ from sagl.experiments.compare_table import Row, rows_of
 from sagl.report.saving import save
 from versions import VERSIONS, class_sizes, clusters_of, directory_of, source_of
 
-RUNS = Path(__file__).parent / "quality"
+TABLE = TABLES / "quality.jsonl.gz"
 LOOKS = 8  # as `sagl compare` has it: part of what a run is known by
 
 
 def main() -> None:
     options = _options()
+    unpack(TABLE, options.out)
     start = time.monotonic()
     for version in options.version or ["plain"]:
         tables: dict[str, list[Row]] = {}
@@ -51,7 +54,10 @@ def main() -> None:
             if options.minutes is not None:
                 left = max(0.0, options.minutes - (time.monotonic() - start) / 60)
             methods = methods_for(name, options)
-            tables[name] = measure(name, version, methods, options, left)
+            try:
+                tables[name] = measure(name, version, methods, options, left)
+            finally:  # also of what was interrupted
+                pack(options.out, TABLE)
         print(f"\n{version}\n\n{markdown(tables)}")
         if version == "long-tail":
             for name in options.sets:
@@ -123,7 +129,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--version", action="append", choices=VERSIONS)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=RUNS)
+    parser.add_argument("--out", type=Path, default=TABLES / "quality")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, help="stop after so many")
     parser.add_argument(

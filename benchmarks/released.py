@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--data", default="../shared/data")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--cache", type=Path, default=Path("released.jsonl"))
+    parser.add_argument("--cache", type=Path, default=Path("released.jsonl.gz"))
     options = parser.parse_args()
     jobs = [
         {"data": options.data, "seed": seed, "settings": SETTINGS}

@@ -37,7 +37,7 @@ def run(job: Job) -> Job:
 
 
 def main() -> None:
-    parser = parser_of(__doc__, "selection.jsonl", "restarts", 8)
+    parser = parser_of(__doc__, "selection.jsonl.gz", "restarts", 8)
     options = parser.parse_args()
     results = measure_sets(options, run)
     print("| set | rank correlation | chosen | best | mean |\n|---|---|---|---|---|")

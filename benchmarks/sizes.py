@@ -57,7 +57,7 @@ def run(job: Job) -> Job:
 
 
 def main() -> None:
-    parser = parser_of(__doc__, "sizes.jsonl", "seeds", 1)
+    parser = parser_of(__doc__, "sizes.jsonl.gz", "seeds", 1)
     parser.add_argument("--tails", type=int, nargs="+", default=[1, 5, 20])
     options = parser.parse_args()
     jobs = [

@@ -6,7 +6,7 @@
                          and clusters of the voters, where there are any
     history.jsonl        one record per line
     labels.csv           sample, cluster and confidence of the training samples
-    graph.npz            mean of the views' graphs, SciPy CSR; written by `sagl fit`
+    graph.npz            the graph of all views, SciPy CSR; written by `sagl fit`
     source.json          where the samples and features are; written by `sagl fit`
     features/            the features, when `sagl fit` extracted them: a feature store
 
@@ -46,8 +46,13 @@ ANCHORS = "anchors.safetensors"
 HISTORY = "history.jsonl"
 LABELS = "labels.csv"
 GRAPH = "graph.npz"
+SOURCE = "source.json"
+FEATURES = "features"
 COUNT = "cluster-count.json"  # while a fit with n_clusters="auto" lasts
 _LABELS = "labels"  # the tensor of the anchors' clusters
+ALL_VIEWS = "all views"  # what graph.npz is called where views have names
+# All samples attend to all: beyond so many, graphs are computed only when asked for.
+GRAPH_LIMIT = 50_000
 _VOTERS = "voters."  # how their tensors are called, beside those of the anchors
 _T = TypeVar("_T")
 _PARTS = (MODEL, ANCHORS, HISTORY, LABELS)

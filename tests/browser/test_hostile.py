@@ -8,10 +8,9 @@ import pytest
 
 from sagl import SAGL
 from sagl.experiments.fit import fit_run
-from sagl.report.columns import make_column
+from sagl.report.annotations import Names, make_column
 from sagl.report.inputs import Inputs, with_samples
-from sagl.report.names import Names
-from sagl.report.write import write_report
+from sagl.report.page import write_report
 from tests.browser.watching import payload_of, read_csv
 from tests.conftest import clustered_views
 from tests.report.pages import HOSTILE, Pictures, Texts

@@ -8,15 +8,12 @@ import pytest
 
 from sagl import SAGL
 from sagl.experiments.fit import fit_run
-from sagl.report.build import RunData
-from sagl.report.clusters import describe_clusters
-from sagl.report.columns import make_column
-from sagl.report.inputs import Inputs, with_samples
-from sagl.report.layout import Layout
-from sagl.report.names import run_checksum
+from sagl.report.annotations import make_column, run_checksum
+from sagl.report.embedding import Layout
+from sagl.report.explorer import shown_rows
+from sagl.report.inputs import Inputs, Thumbnails, make_thumbnails, with_samples
 from sagl.report.page import render
-from sagl.report.payload import shown_rows
-from sagl.report.thumbnails import Thumbnails, make_thumbnails
+from sagl.report.run_data import RunData, describe_clusters
 from sagl.run import read_config
 from tests.browser.watching import payload_of
 from tests.conftest import clustered_views

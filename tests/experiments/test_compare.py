@@ -206,7 +206,7 @@ class TestComparison:
         comparison = Comparison(source, methods("kmeans"), tmp_path, seeds=1)
         train, scored = source.train.read()[0], source.scored.read()[0]
         decides = {
-            "sagl": module.__version__,
+            "sagl": module.PEERS_REVISION,
             "path": "sagl.baselines.kmeans:KMeans",
             "params": {},
             "seed": 0,
@@ -222,6 +222,15 @@ class TestComparison:
             source, methods("kmeans"), tmp_path, seeds=1, views={"kmeans": ["wide"]}
         )
         assert some._file(some.tasks[0]) != file
+
+    def test_a_new_revision_of_sagl_makes_its_own_runs_old(
+        self, source, tmp_path, monkeypatch
+    ):
+        comparison = Comparison(source, methods("kmeans", "sagl"), tmp_path, seeds=1)
+        kmeans, sagl = [comparison._file(task) for task in comparison.tasks]
+        monkeypatch.setattr(module, "REVISION", "another")
+        assert comparison._file(comparison.tasks[0]) == kmeans
+        assert comparison._file(comparison.tasks[1]) != sagl
 
     def test_an_earlier_result_without_its_label_free_score(self, source, tmp_path):
         def comparison(**options):

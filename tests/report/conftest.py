@@ -7,8 +7,8 @@ import pytest
 
 from sagl import SAGL
 from sagl.experiments.fit import fit_run
-from sagl.report.build import collect
 from sagl.report.inputs import Inputs
+from sagl.report.run_data import collect
 from tests.conftest import clustered_views
 
 

@@ -4,17 +4,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import block_diag
 from sklearn.neighbors import NearestNeighbors
 
 from sagl import SAGL
 from sagl.report.embedding import (
     LEVELS,
-    embed_all,
+    discs,
+    graph_features,
+    lay_out,
     stratified_rows,
     three_levels,
     tsne,
 )
 from tests.conftest import clustered_views
+from tests.report.pages import random_graph
 
 pytest.importorskip("openTSNE", reason="needs the extra report")
 
@@ -68,7 +72,7 @@ def test_tsne_keeps_neighbours_and_repeats():
 
 def test_every_sample_gets_a_place_among_its_like():
     X, labels = blobs(3000)
-    points = embed_all(X, labels, sample=300, seed=0)
+    points = tsne(X, labels, sample=300, seed=0)
     assert points.shape == (3000, 2)
     assert np.isfinite(points).all()
     assert neighbours_share_label(points, labels) > 0.99
@@ -77,7 +81,7 @@ def test_every_sample_gets_a_place_among_its_like():
     spread = np.ptp(points[rows], axis=0)
     assert (np.ptp(points[others], axis=0) < 1.3 * spread).all()  # none flies off
     assert len(np.unique(points.round(6), axis=0)) > 2900  # nor do they pile up
-    assert (points == embed_all(X, labels, sample=300, seed=0)).all()
+    assert (points == tsne(X, labels, sample=300, seed=0)).all()
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,7 @@ def test_every_sample_gets_a_place_among_its_like():
     ids=["one", "constant", "few", "one column", "duplicates", "wide"],
 )
 def test_odd_shapes_still_get_finite_places(X):
-    for points in (tsne(X), embed_all(X, sample=12)):
+    for points in (tsne(X), tsne(X, sample=12)):
         assert points.shape == (len(X), 2)
         assert np.isfinite(points).all()
 
@@ -121,13 +125,64 @@ def test_three_levels_are_those_of_the_model():
     assert list(levels) == ["wide", "narrow"]
     some = views[np.sort(rows)]
     p = model.transform(some)
-    for i, (name, found) in enumerate(levels.items()):
-        assert list(found.named()) == list(LEVELS)
-        np.testing.assert_array_equal(found.original, some[name])
-        np.testing.assert_array_equal(found.final, p[:, 4 * i : 4 * i + 4])
+    for i, (name, features) in enumerate(levels.items()):
+        assert list(features) == list(LEVELS)
+        original, linear, final = features.values()
+        np.testing.assert_array_equal(original, some[name])
+        np.testing.assert_array_equal(final, p[:, 4 * i : 4 * i + 4])
         encoder = model.network_.view_networks[i].encoder
         import torch
 
         with torch.no_grad():
             z = encoder(encoder.standardize(torch.from_numpy(some[name])))
-        np.testing.assert_allclose(found.linear, z.numpy(), atol=1e-4)
+        np.testing.assert_allclose(linear, z.numpy(), atol=1e-4)
+
+
+def separation(points, labels):
+    """Distances between centres over those inside clusters."""
+    centres = np.stack([points[labels == k].mean(axis=0) for k in np.unique(labels)])
+    inside = np.linalg.norm(points - centres[labels], axis=1).mean()
+    apart = np.linalg.norm(centres[:, None] - centres[None], axis=2)
+    return apart[~np.eye(len(centres), dtype=bool)].min() / inside
+
+
+def test_discs_are_apart_and_sure_samples_in_the_middle():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2, 3, 4], [400, 100, 100, 10, 1])
+    confidence = rng.random(len(labels))
+    points = discs(labels, confidence)
+    for k in range(5):
+        own = points[labels == k]
+        centre = own[confidence[labels == k].argmax()]
+        radius = np.linalg.norm(own - centre, axis=1)
+        # The area is in proportion to the size: so is the square of the radius.
+        assert radius.max() <= 1.25 * np.sqrt((labels == k).sum() / 400)
+        others = np.linalg.norm(points[labels != k] - centre, axis=1)
+        assert radius.max() < others.min()
+    assert len(np.unique(points.round(9), axis=0)) == len(points)
+
+
+def test_the_graph_shows_its_components():
+    graph = block_diag([random_graph(60, 8, seed) for seed in range(3)], format="csr")
+    labels = np.repeat([0, 1, 2], 60)
+    features = graph_features(graph)
+    alike = np.abs(features @ features.T)
+    apart = labels[:, None] != labels[None]
+    # Who shares no neighbour has next to nothing in common.
+    assert alike[apart].max() < 0.1 * alike[~apart].max()
+    layout = lay_out(labels, np.ones(180), None, graph)
+    assert "graph" in layout.words
+    assert separation(layout.points, labels) > 1.5
+
+
+def test_without_anything_there_are_discs():
+    labels = np.repeat([0, 1], 50)
+    layout = lay_out(labels, np.ones(100), None, None)
+    assert layout.points.shape == (100, 2)
+    assert "disc" in layout.words
+
+
+def test_representations_come_first(small_data):
+    layout = small_data.layout
+    assert "representations" in layout.words
+    assert separation(layout.points, small_data.labels) > 2

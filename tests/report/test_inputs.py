@@ -1,5 +1,7 @@
 """What the user names and what lies in the run: joined by id, refused if foreign."""
 
+import base64
+import io
 import json
 
 import numpy as np
@@ -9,8 +11,17 @@ from PIL import Image
 from sagl import SAGL
 from sagl.features.readers import open_samples
 from sagl.features.store import write_view
-from sagl.report.inputs import Inputs, open_inputs, reopen, with_samples
-from sagl.report.names import run_checksum
+from sagl.report.annotations import run_checksum
+from sagl.report.inputs import (
+    SIDE,
+    Inputs,
+    data_address,
+    first_words,
+    make_thumbnails,
+    open_inputs,
+    reopen,
+    with_samples,
+)
 from tests.conftest import clustered_views
 from tests.report.pages import Pictures
 
@@ -150,3 +161,51 @@ def test_names_in_the_run_are_read(run):
     (run / "names.json").write_text(json.dumps(content | {"run": "other"}))
     with pytest.raises(ValueError, match="another run"):
         open_inputs(run)
+
+
+def test_large_pictures_shrink_and_keep_their_shape():
+    samples = Pictures("abc", size=(800, 400))
+    found = make_thumbnails([0, 2], samples.__getitem__)
+    assert list(found.images) == [0, 2]
+    assert not found.pixelated
+    for content in found.images.values():
+        assert Image.open(io.BytesIO(content)).size == (SIDE, SIDE // 2)
+        assert len(content) < 5_000
+
+
+def test_tiny_pictures_are_kept_to_the_pixel():
+    samples = Pictures("abc", size=(8, 8))
+    found = make_thumbnails([1], samples.__getitem__)
+    assert found.pixelated
+    kept = Image.open(io.BytesIO(found.images[1]))
+    assert kept.tobytes() == samples[1].tobytes()
+
+
+def test_without_webp_thumbnails_are_png(monkeypatch):
+    monkeypatch.setattr("PIL.features.check", lambda name: False)
+    found = make_thumbnails([0], Pictures("a").__getitem__)
+    assert data_address(found.images[0]).startswith("data:image/png;base64,iVBOR")
+
+
+def test_unreadable_pictures_are_counted():
+    samples = Pictures("abc", broken=1)
+    found = make_thumbnails(range(3), samples.__getitem__)
+    assert list(found.images) == [0, 2]
+    assert found.unreadable == 1
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "CMYK", "1", "I;16"])
+def test_all_modes_can_be_shown(mode):
+    for size in ((200, 100), (8, 8)):
+        image = Image.new("RGB", size, "red")
+        image = Image.new(mode, size) if mode == "I;16" else image.convert(mode)
+        found = make_thumbnails([0], lambda row, image=image: image)
+        address = data_address(found.images[0])
+        kind, _, content = address.partition(";base64,")
+        shown = Image.open(io.BytesIO(base64.b64decode(content)))
+        assert kind == f"data:image/{shown.format.lower()}"
+
+
+def test_first_words():
+    assert first_words("short") == "short"
+    assert first_words("x" * 500) == "x" * 400 + "…"

@@ -2,20 +2,21 @@
 
 import base64
 import hashlib
+import json
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from sagl.report.columns import make_column
-from sagl.report.drawings import Drawing
-from sagl.report.inputs import with_samples
-from sagl.report.names import Names
-from sagl.report.page import render
-from sagl.report.payload import shown_rows
-from sagl.report.thumbnails import Thumbnails, make_thumbnails
-from sagl.report.warnings import Concern
+from sagl import SAGL
+from sagl.report.annotations import Names, make_column
+from sagl.report.explorer import shown_rows
+from sagl.report.inputs import Inputs, Thumbnails, make_thumbnails, with_samples
+from sagl.report.page import check_writable, draw_run, render, write_report
+from sagl.report.saving import Drawing
+from sagl.report.summary import Concern
+from tests.conftest import clustered_views
 from tests.report.pages import HOSTILE, Page, Pictures, Texts
 
 NO_PICTURES = Thumbnails({}, False, 0)
@@ -173,7 +174,7 @@ def test_thumbnails_are_in_lists_and_payload(altered, small_data):
     _, arrays = page.payload
     assert arrays["thumbnailRows"].tolist() == [r for r in range(240) if r != 7]
     start, end = arrays["thumbnailStarts"][[10, 11]]
-    assert arrays["thumbnails"][start:end].tobytes() == thumbnails.pictures[11]
+    assert arrays["thumbnails"][start:end].tobytes() == thumbnails.images[11]
     listed = [row for c in data.clusters for row in (*c.typical, *c.doubtful)]
     images = page.attributes("img")
     assert len(images) == len([row for row in listed if row != 7])
@@ -198,3 +199,91 @@ def test_a_part_of_many_samples_keeps_what_is_named(altered, small_data):
     for view in header["views"]:
         assert arrays[view["rows"]].max() < 120
     np.testing.assert_array_equal(arrays["cluster"], small_data.labels[rows])
+
+
+@pytest.fixture(scope="module")
+def written(small_run, tmp_path_factory):
+    views, labels = clustered_views()
+    ids = [f"sample {row}" for row in range(240)]
+    folder = tmp_path_factory.mktemp("reports")
+    told = []
+    result = write_report(
+        small_run,
+        Inputs(ids, views, labels=labels),
+        folder / "report.html",
+        tsne_rows=60,
+        parquet=folder / "atlas.parquet",
+        progress=told.append,
+    )
+    return folder, result, told
+
+
+def test_what_is_said_about_it(written):
+    folder, result, told = written
+    json.dumps(result)
+    assert result["bytes"] == (folder / "report.html").stat().st_size
+    assert result["headline"]["ACC"] == "1.000"
+    assert result["n_samples"] == 240
+    assert told[-1] == "page"
+    assert {path.name for path in folder.iterdir()} == {"report.html", "atlas.parquet"}
+
+
+def test_all_figures_are_there_with_words(written):
+    page = Page((written[0] / "report.html").read_text(encoding="utf-8"))
+    titles = " ".join(page.text)
+    for title in (
+        "Cluster sizes",
+        "Confidence",
+        "Clusters and true classes",
+        "How alike the views are",
+        "Loss",
+        "Sparsity of the graphs in training",
+        "Graph: wide",
+        "Graph: narrow",
+        "From features to representations: wide",
+        "From features to representations: narrow",
+    ):
+        assert title in titles
+    pictures = [a for a in page.attributes("svg") if a.get("role") == "img"]
+    pictures += [a for a in page.attributes("img")]
+    assert len(pictures) == 10
+    assert all(len(a.get("aria-label") or a.get("alt") or "") > 20 for a in pictures)
+
+
+def test_a_history_may_say_less(small_data):
+    model = SAGL.load(small_data.directory)
+    for history, missing in [
+        ([{"step": 1, "loss": 0.5}], {"Sparsity of the graphs in training"}),
+        ([{"step": 1}], {"Loss", "Sparsity of the graphs in training"}),
+        ([], {"Loss", "Sparsity of the graphs in training"}),
+    ]:
+        model.history_ = history
+        drawn = draw_run(replace(small_data, model=model), tsne_rows=0)
+        titles = {figure.title for figure in drawn}
+        possible = {"Loss", "Sparsity of the graphs in training"}
+        assert possible - titles == missing
+
+
+def test_the_same_input_is_the_same_page(written, small_run, tmp_path):
+    views, labels = clustered_views()
+    ids = [f"sample {row}" for row in range(240)]
+    write_report(
+        small_run,
+        Inputs(ids, views, labels=labels),
+        tmp_path / "again.html",
+        tsne_rows=60,
+    )
+    first = (written[0] / "report.html").read_bytes()
+    assert (tmp_path / "again.html").read_bytes() == first
+
+
+def test_bad_places_are_refused_at_once(small_run, tmp_path):
+    for path, words in [
+        (tmp_path / "report.pdf", "must end in .html"),
+        (tmp_path / "none" / "report.html", "no directory"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            write_report(small_run, Inputs([]), path)
+    (tmp_path / "dir.html").mkdir()
+    with pytest.raises(ValueError, match="is a directory"):
+        check_writable(tmp_path / "dir.html", ".html")

@@ -44,7 +44,7 @@ def write_demo_report(directory: Path, *, quiet: bool) -> str | None:
     from sagl.experiments.demo import DigitPictures
     from sagl.experiments.digits import load
     from sagl.report.inputs import Inputs, with_samples
-    from sagl.report.write import load_extra, write_report
+    from sagl.report.page import load_extra, write_report
 
     try:
         load_extra()

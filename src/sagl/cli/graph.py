@@ -37,7 +37,7 @@ def graph(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="The view whose graph is wanted; by default the mean over all. "
+            help="The view whose graph is wanted; by default that of all together. "
             "NAME=FILE gives samples, as for sagl predict; by default those that the "
             "run was fitted on. Repeat.",
         ),

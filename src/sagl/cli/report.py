@@ -63,7 +63,7 @@ def report(
 ) -> None:
     """Write what a run found as one page that opens without a server or network."""
     from sagl.report.inputs import open_inputs
-    from sagl.report.write import write_report
+    from sagl.report.page import write_report
 
     inputs = open_inputs(
         run,
@@ -96,7 +96,7 @@ def report(
 def report_progress(quiet: bool) -> Iterator[Callable[[str], None]]:
     """A bar on stderr with the name of what is being done."""
     from sagl.progress import progress
-    from sagl.report.write import STAGES
+    from sagl.report.page import STAGES
 
     with progress(STAGES, "report", "parts", show=not quiet) as bar:
 

@@ -26,6 +26,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from sagl.views import Views
 
+__all__ = [
+    "THRESHOLDS",
+    "PairVerdict",
+    "cka_matrix",
+    "debiased_cka",
+    "judge_views",
+    "rows_to_read",
+    "suitable_batch_size",
+]
+
 Float = NDArray[np.float64]
 Verdict = Literal["repeat", "overlap", "complement", "unrelated"]
 Progress = Callable[[int], Any]  # called with the number of rows just done

@@ -12,19 +12,37 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array, csr_array, diags_array, hstack
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+from scipy.special import xlog1py
 from scipy.stats import entropy
 from sklearn.metrics import (
     adjusted_rand_score,
     mutual_info_score,
     normalized_mutual_info_score,
 )
+from sklearn.metrics.cluster import contingency_matrix
 
-from sagl.evaluation.expected_information import expected_information
 from sagl.evaluation.labels import Coded, Label, coded, coded_pair
+
+__all__ = [
+    "ami",
+    "ari",
+    "balanced_accuracy",
+    "clustering_accuracy",
+    "clustering_scores",
+    "expected_information",
+    "match_clusters",
+    "n_clusters_found",
+    "nmi",
+    "purity",
+]
 
 # Up to this many cells (128 MiB of float64) the dense solver is used: it is quicker
 # than the sparse one unless the table is nearly empty.
 _MAX_DENSE_CELLS = 2**24
+# Of expected_information: pairs of sizes worked on at once, which stay in the
+# processor's cache, and how much less likely than the mode a term is left out.
+_PAIRS_AT_ONCE = 2**14
+_NEGLIGIBLE = 1e-25
 
 
 def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
@@ -176,9 +194,7 @@ def clustering_scores(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:
 
 def _contingency(true: Coded, pred: Coded) -> csr_array:
     """How many samples each class (row) shares with each cluster (column)."""
-    ones = np.ones(len(true.codes), dtype=np.int64)
-    shape = (len(true.names), len(pred.names))
-    return coo_array((ones, (true.codes, pred.codes)), shape=shape).tocsr()
+    return csr_array(contingency_matrix(true.codes, pred.codes, sparse=True))
 
 
 _Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]  # classes, their clusters
@@ -243,3 +259,63 @@ def _ami(table: csr_array) -> float:
     information = mutual_info_score(None, None, contingency=table)
     largest = (entropy(rows) + entropy(columns)) / 2
     return float((information - expected) / (largest - expected))
+
+
+def expected_information(class_sizes: ArrayLike, cluster_sizes: ArrayLike) -> float:
+    """Mean mutual information (in nats) of random clusterings of the given sizes.
+
+    Not scikit-learn's, which goes through all pairs of clusters and takes a minute for
+    a million samples in a thousand clusters: this one goes through pairs of sizes,
+    takes about a second at most, and is exact to 1e-12.
+
+    Dealt out at random, a class of ``a`` samples and a cluster of ``b`` share ``k`` of
+    all ``n`` with hypergeometric probability ``P(k)`` and mean ``m = a b / n``; the
+    result is the sum of ``P(k) (k log(k / m) - k + m) / n`` (Vinh, Epps and Bailey,
+    JMLR 11, 2010; ``m - k`` adds nothing on average, and keeps terms from cancelling).
+    Probabilities are relative to that of the mode, from which the sum goes both ways.
+
+    Examples
+    --------
+    >>> from sagl.evaluation.metrics import expected_information
+    >>> round(expected_information([2, 2], [2, 2]), 6)
+    0.231049
+    """
+    a, a_counts = np.unique(class_sizes, return_counts=True)
+    b, b_counts = np.unique(cluster_sizes, return_counts=True)
+    n = int(a @ a_counts)
+    total = 0.0
+    rows = max(1, _PAIRS_AT_ONCE // len(b))
+    for i in range(0, len(a), rows):  # sorted: sums of a part are about equally long
+        some = a[i : i + rows, None].astype(float)
+        terms = _expected_divergence(some, b.astype(float), n)
+        total += float(a_counts[i : i + rows] @ terms @ b_counts)
+    return total / n
+
+
+def _expected_divergence(
+    a: NDArray[np.float64], b: NDArray[np.float64], n: int
+) -> NDArray[np.float64]:
+    """Mean of ``k log(k / m) - k + m`` for each pair of sizes, (rows, 1) by (columns,).
+
+    Where the range of k ends, p becomes zero and stays zero.
+    """
+
+    def divergence(k: NDArray[np.float64]) -> NDArray[np.float64]:
+        # Exact also where k and the mean are large and close.
+        excess = k - mean
+        return np.asarray(xlog1py(k, excess / mean) - excess)
+
+    mean = a * b / n
+    mode = (a + 1) * (b + 1) // (n + 2)
+    mass, total = np.ones_like(mean), divergence(mode)
+    for step in (1, -1):
+        k, p = mode, np.ones_like(mean)
+        while p.max() > _NEGLIGIBLE:
+            if step == 1:
+                p = p * ((a - k) * (b - k)) / ((k + 1) * (n - a - b + k + 1))
+            else:
+                p = p * (k * (n - a - b + k)) / ((a - k + 1) * (b - k + 1))
+            k = k + step
+            mass += p
+            total += p * divergence(np.maximum(k, 0))
+    return total / mass

@@ -26,6 +26,8 @@ from sagl.nn.network import Network
 from sagl.training.feed import Feed
 from sagl.views import Views
 
+__all__ = ["evaluate", "predict_in_batches", "predict_transductive"]
+
 ProtocolName = Literal["inductive", "transductive", "batch"]
 Labels = NDArray[np.int64]
 

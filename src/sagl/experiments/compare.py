@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sagl._version import __version__
+from sagl._version import PEERS_REVISION, REVISION
 from sagl.baselines.registry import Method
 from sagl.checks import integer
 from sagl.experiments.one_run import Task
@@ -219,8 +219,9 @@ class Comparison:
 
     def _file(self, task: Task) -> Path:
         method = task.method
+        own = method.path.startswith("sagl.estimator:")
         decides = {
-            "sagl": __version__,
+            "sagl": REVISION if own else PEERS_REVISION,
             "path": method.path,
             "params": method.params,
             "seed": task.seed,

@@ -7,21 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scipy.sparse import csr_matrix, save_npz
+from scipy.sparse import save_npz
 
 from sagl.estimator import RESTARTS, SAGL
 from sagl.features.inputs import Input, open_input, read_input
 from sagl.features.sources import extract_source, parse_backbones
 from sagl.features.store import Join, is_store
-from sagl.run import COUNT, GRAPH, refuse_existing_run
+from sagl.run import (
+    COUNT,
+    FEATURES,
+    GRAPH,
+    GRAPH_LIMIT,
+    SOURCE,
+    refuse_existing_run,
+)
 from sagl.storage import replacing, write_json
 from sagl.training.checkpoint import FILE_NAME
 from sagl.views import Views
-
-# All samples attend to all: beyond this the graph takes longer than the training.
-GRAPH_LIMIT = 50_000
-FEATURES = "features"
-SOURCE = "source.json"
 
 
 def fit_run(
@@ -82,8 +84,3 @@ def run_input(
     # What one model could not read, all do without.
     found = open_input(out / FEATURES, names or wanted, join or "inner")
     return replace(found, source={**(found.source or {}), "store": FEATURES})
-
-
-def mean_graph(graphs: list[csr_matrix]) -> csr_matrix:
-    """The average of the views' graphs: rows still sum to one."""
-    return csr_matrix(sum(graphs[1:], start=graphs[0]) / len(graphs))

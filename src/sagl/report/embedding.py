@@ -1,12 +1,14 @@
-"""Where samples go in a plane: t-SNE by openTSNE, at any number of samples."""
+"""Where samples go in a plane: t-SNE by openTSNE, or a disc per cluster."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.decomposition import PCA
+from scipy.sparse import csr_matrix
+from sklearn.decomposition import PCA, TruncatedSVD
 
 from sagl.estimator import SAGL
 from sagl.nn.inference import anchor_features
@@ -20,6 +22,8 @@ LEVELS = ("original features", "linear features", "representations")
 _PERPLEXITY = 30
 _FEW = 12  # fewer samples than this have no neighbourhoods to keep
 _COMPONENTS = 50  # wide features are first reduced to so many, as is usual
+_GRAPH_COMPONENTS = 30
+_GOLDEN_ANGLE = np.pi * (3 - 5**0.5)
 _NEIGHBOURS = 10  # sampled neighbours that place a sample outside the sample
 
 
@@ -59,87 +63,117 @@ def stratified_rows(
     return np.sort(by_cluster[chosen])
 
 
-def tsne(features: ArrayLike, *, seed: int = 0) -> Points:
-    """t-SNE of all rows, (n, 2): the same for the same input and seed."""
-    X = _reduced(features, seed)
-    start = _plane(X)
-    if len(X) < _FEW or not start.any():
-        return start
-    return np.asarray(_fit(X, seed), dtype=np.float64)
-
-
-def embed_all(
+def tsne(
     features: ArrayLike,
     labels: ArrayLike | None = None,
     *,
     sample: int = SAMPLE,
     seed: int = 0,
 ) -> Points:
-    """Coordinates of every row, (n, 2), also for hundreds of thousands.
+    """t-SNE, (n, 2), also of hundreds of thousands of rows; the same for the same seed.
 
-    t-SNE lays out a sample, stratified by ``labels`` where given; every other row goes
-    where its nearest neighbours in the sample are, and openTSNE then lets each of them
-    find its place among the fixed ones.
+    At most ``sample`` rows, stratified by ``labels`` where given, are laid out; every
+    other row goes where its nearest neighbours among them are, and openTSNE then lets
+    each of them find its place among the fixed ones.
     """
     X = _reduced(features, seed)
-    if len(X) <= sample:
-        return tsne(X, seed=seed)
     strata = np.zeros(len(X), dtype=np.int64) if labels is None else labels
     rows = stratified_rows(strata, sample, seed)
-    points = np.empty((len(X), 2))
     if len(rows) < _FEW or not _plane(X[rows]).any():
         return _plane(X)
-    fitted = _fit(X[rows], seed)
-    points[rows] = fitted
-    rest = np.setdiff1d(np.arange(len(X)), rows)
-    placed = fitted.prepare_partial(
-        X[rest], initialization="median", k=_NEIGHBOURS, perplexity=5
-    )
-    placed.optimize(
-        n_iter=25, learning_rate=0.1, max_grad_norm=0.25, inplace=True, n_jobs=1
-    )
-    points[rest] = placed
-    return points
-
-
-class LevelFeatures(NamedTuple):
-    """One view's features of some samples at the paper's three levels."""
-
-    original: NDArray[Any]
-    linear: NDArray[Any]
-    final: NDArray[Any]
-
-    def named(self) -> dict[str, NDArray[Any]]:
-        """The levels under the names that figures show."""
-        return dict(zip(LEVELS, self, strict=True))
-
-
-def three_levels(
-    model: SAGL, views: Views, rows: NDArray[np.int64] | None = None
-) -> dict[str, LevelFeatures]:
-    """Per view: features as given, after the linear map (z), and as represented (p)."""
-    import torch
-
-    some = views if rows is None else views[np.sort(rows)]
-    some = model.check_views(some)
-    originals = some.take(np.arange(len(some)))
-    linear = anchor_features(model.network_, [torch.from_numpy(h) for h in originals])
-    final = np.split(model.transform(some), len(some.names), axis=1)
-    return {
-        name: LevelFeatures(h, z.cpu().numpy(), p)
-        for name, h, z, p in zip(some.names, originals, linear, final, strict=True)
-    }
-
-
-def _fit(X: NDArray[Any], seed: int) -> Any:
-    opentsne = load("openTSNE")
-    method = opentsne.TSNE(
-        perplexity=min(_PERPLEXITY, (len(X) - 1) / 3),
+    method = load("openTSNE").TSNE(
+        perplexity=min(_PERPLEXITY, (len(rows) - 1) / 3),
         initialization="pca",
         random_state=seed,
         n_jobs=1,  # threads would change the order of sums
     )
-    return method.fit(X)
+    fitted = method.fit(X[rows])
+    points = np.empty((len(X), 2))
+    points[rows] = fitted
+    rest = np.setdiff1d(np.arange(len(X)), rows)
+    if len(rest):
+        placed = fitted.prepare_partial(
+            X[rest], initialization="median", k=_NEIGHBOURS, perplexity=5
+        )
+        placed.optimize(
+            n_iter=25, learning_rate=0.1, max_grad_norm=0.25, inplace=True, n_jobs=1
+        )
+        points[rest] = placed
+    return points
+
+
+def three_levels(
+    model: SAGL, views: Views, rows: NDArray[np.int64] | None = None
+) -> dict[str, dict[str, NDArray[Any]]]:
+    """Per view: features as given, after the linear map (z), and as represented (p)."""
+    some = model.check_views(views if rows is None else views[np.sort(rows)])
+    originals = some.take(np.arange(len(some)))
+    linear = anchor_features(model.network_, [torch.from_numpy(h) for h in originals])
+    final = np.split(model.transform(some), len(some.names), axis=1)
+    return {
+        name: dict(zip(LEVELS, (h, z.cpu().numpy(), p), strict=True))
+        for name, h, z, p in zip(some.names, originals, linear, final, strict=True)
+    }
+
+
+class Layout(NamedTuple):
+    """Places of all samples in a plane, and what they show."""
+
+    points: NDArray[np.float64]  # (n, 2)
+    words: str
+
+
+def lay_out(
+    labels: NDArray[np.int64],
+    confidence: NDArray[np.float64],
+    representations: NDArray[np.float32] | None,
+    graph: csr_matrix | None,
+    seed: int = 0,
+) -> Layout:
+    """t-SNE of the representations, else of the graph, else a disc per cluster."""
+    if representations is not None:
+        return Layout(
+            tsne(representations, labels, seed=seed),
+            "Near points have similar representations (t-SNE).",
+        )
+    if graph is not None and len(labels) > _GRAPH_COMPONENTS:
+        return Layout(
+            tsne(graph_features(graph, seed), labels, seed=seed),
+            "Near points have similar neighbours in the graph (t-SNE).",
+        )
+    return Layout(
+        discs(labels, confidence),
+        "Each cluster is a disc with its most confident samples in the middle; how "
+        "clusters lie to each other means nothing.",
+    )
+
+
+def graph_features(graph: csr_matrix, seed: int = 0) -> NDArray[np.float32]:
+    """The main directions of the graph's rows: whose neighbours are alike is near."""
+    both = (graph + graph.T).tocsr() / 2
+    reduce = TruncatedSVD(_GRAPH_COMPONENTS, random_state=seed)
+    features: NDArray[np.float32] = reduce.fit_transform(both).astype(np.float32)
+    return features
+
+
+def discs(
+    labels: NDArray[np.int64], confidence: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A disc per cluster, areas in proportion, the most confident in the middle."""
+    clusters, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    in_a_row = int(np.ceil(len(clusters) ** 0.5))
+    row, column = np.divmod(np.arange(len(clusters)), in_a_row)
+    centres = 2.4 * np.stack([column, -row], axis=1)
+    order = np.lexsort((-confidence, codes))
+    disc = codes[order]
+    rank = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    # A sunflower: equal area for each sample.
+    distance = np.sqrt((rank + 0.5) / sizes.max())
+    turn = rank * _GOLDEN_ANGLE
+    spiral = np.stack([np.cos(turn), np.sin(turn)], axis=1) * distance[:, None]
+    points = np.empty((len(labels), 2))
+    points[order] = centres[disc] + spiral
+    return points
 
 
 def _reduced(features: ArrayLike, seed: int) -> NDArray[np.float64]:

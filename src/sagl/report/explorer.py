@@ -1,9 +1,15 @@
-"""The data of the explorer as one block of bytes that a page can carry.
+"""What explorers of a run are given: ours in the page, and embedding-atlas.
 
-After a length (four bytes, little-endian) comes a JSON header; then, from the next
-multiple of eight bytes, plain arrays one after the other, each at a multiple of eight.
-All of it is gzipped. Places are 16-bit, neighbours 32-bit rows with 16-bit weights, so
-that 100,000 samples with three graphs stay well below 30 MB in the page.
+Ours gets one block of bytes. After a length (four bytes, little-endian) comes a JSON
+header; then, from the next multiple of eight bytes, plain arrays one after the other,
+each at a multiple of eight. All of it is gzipped. Places are 16-bit, neighbours 32-bit
+rows with 16-bit weights, so that 100,000 samples with three graphs stay well below
+30 MB in the page.
+
+embedding-atlas opens a table: ``embedding-atlas FILE.parquet --x x --y y --neighbors
+neighbors``. Its column of neighbours holds, per row, ``{"ids": [...], "distances":
+[...]}`` with positions of rows counted from zero. Lists are equally long: it stacks
+them when it ranks samples, and leaves a row's own position out.
 """
 
 from __future__ import annotations
@@ -12,17 +18,141 @@ import base64
 import gzip
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from sagl.report.annotations import Column, category_column
+from sagl.report.inputs import Thumbnails
+from sagl.report.run_data import RunData
+from sagl.report.style import cluster_colours, load
+from sagl.storage import replacing
+
+SHOWN_ROWS = 200_000  # samples in the explorer; more make no page that opens
+_COLOURS = 24  # all that there are; the explorer takes them in turn
 _FULL = 65_535  # what 16 bits call one
 _NEIGHBOURS = 10
 _NEIGHBOUR_BYTES = 20_000_000  # of all graphs together; beyond, each keeps fewer
 _BYTES_EACH = 6
 _GZIP_LEVEL = 6
+
+
+def shown_rows(data: RunData, limit: int = SHOWN_ROWS) -> NDArray[np.int64]:
+    """The samples that the explorer shows: all, or a sample with all that is named."""
+    n = len(data)
+    if n <= limit:
+        return np.arange(n)
+    wanted = [np.array(sorted(data.inputs.names.wrong), dtype=np.int64)]
+    for cluster in data.clusters:
+        wanted += [cluster.typical, cluster.doubtful]
+    needed = np.unique(np.concatenate(wanted))
+    others = np.setdiff1d(np.arange(n), needed)
+    room = max(0, limit - len(needed))
+    drawn = np.random.default_rng(0).choice(others, room, replace=False)
+    return np.sort(np.concatenate([needed, drawn]))
+
+
+def payload(data: RunData, thumbnails: Thumbnails, rows: NDArray[np.int64]) -> str:
+    """The explorer's data of the given rows."""
+    row_of = {int(row): place for place, row in enumerate(rows)}
+    everything = len(rows) == len(data)
+    graphs = {
+        name: graph if everything else graph[rows][:, rows]
+        for name, graph in data.graphs.items()
+    }
+    about_views, of_graphs = graph_arrays(graphs, len(rows))
+    about_columns, of_columns = column_arrays(_columns(data), rows)
+    xy, extent = places(data.layout.points[rows])
+    inputs, names = data.inputs, data.inputs.names
+    header = {
+        "run": data.checksum,
+        "name": data.directory.name,
+        "n": len(rows),
+        "clusters": data.n_clusters,
+        "sizes": data.sizes.tolist(),
+        "palette": cluster_colours(_COLOURS),
+        "extent": extent,
+        "views": about_views,
+        "columns": about_columns,
+        "names": {str(k): name for k, name in names.clusters.items()},
+        "wrong": [row_of[row] for row in sorted(names.wrong)],
+        "pixelated": thumbnails.pixelated,
+    }
+    arrays: dict[str, Any] = {
+        "xy": xy,
+        "row": rows.astype(np.int32),
+        "cluster": data.labels[rows].astype(np.uint16),
+        "confidence": data.confidence[rows].astype(np.float32),
+        "ids": [inputs.ids[row] for row in rows],
+        **of_graphs,
+        **of_columns,
+    }
+    if inputs.kind == "text":
+        arrays["texts"] = [inputs.text(int(row)) for row in rows]
+    kept = {row: p for row, p in thumbnails.images.items() if row in row_of}
+    if kept:
+        arrays |= thumbnail_arrays(kept, row_of)
+    return pack(header, arrays)
+
+
+def _columns(data: RunData) -> list[Column]:
+    columns = list(data.inputs.columns)
+    if data.inputs.labels is not None:
+        truth = data.inputs.labels
+        numeric = truth.dtype.kind in "iu"
+        columns.insert(
+            0, category_column("True label", truth.tolist(), numeric=numeric)
+        )
+    return columns
+
+
+def write_atlas(path: Path, data: RunData) -> None:
+    """Write places, clusters, confidences, columns and neighbours as parquet."""
+    pa, parquet = load("pyarrow"), load("pyarrow.parquet")
+    inputs = data.inputs
+    columns: dict[str, Any] = {
+        "id": list(inputs.ids),
+        "x": data.layout.points[:, 0].astype(np.float32),
+        "y": data.layout.points[:, 1].astype(np.float32),
+        "cluster": data.labels,
+        "cluster_name": [inputs.names.name_of(int(k)) for k in data.labels],
+        "confidence": data.confidence,
+    }
+    if inputs.kind == "text":
+        columns["text"] = [inputs.text(row) for row in range(len(data))]
+    if inputs.labels is not None:
+        columns["true_label"] = inputs.labels.astype(str).tolist()
+    for column in inputs.columns:
+        values: Any = column.values
+        if column.kind == "category":
+            values = [column.categories[code] for code in column.values]
+        columns.setdefault(column.name, values)
+    if data.graph is not None and len(data) > 1:
+        columns["neighbors"] = _neighbours(pa, data)
+    with replacing(path) as temporary:
+        parquet.write_table(pa.table(columns), temporary, compression="zstd")
+
+
+def _neighbours(pa: Any, data: RunData) -> Any:
+    k = min(_NEIGHBOURS, len(data) - 1)
+    strongest = strongest_neighbours(data.graph, k)
+    itself = np.arange(len(data))[:, None]
+    none = strongest.rows < 0
+    # Nearest first: itself, and itself again in place of neighbours it does not have.
+    rows = np.hstack([itself, np.where(none, itself, strongest.rows)])
+    distances = np.hstack(
+        [0.0 * itself, np.where(none, 0, 1 - strongest.weights / _FULL)]
+    )
+    order = np.argsort(distances, axis=1, kind="stable")
+    offsets = np.arange(0, rows.size + 1, k + 1, dtype=np.int32)
+    lists = [
+        pa.ListArray.from_arrays(offsets, np.take_along_axis(v, order, axis=1).ravel())
+        for v in (rows, distances)
+    ]
+    return pa.StructArray.from_arrays(lists, ["ids", "distances"])
 
 
 class Neighbours(NamedTuple):
@@ -79,7 +209,9 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
     offset = 0
     for name, values in arrays.items():
         if isinstance(values, np.ndarray):
-            content = np.ascontiguousarray(values, _little(values.dtype)).tobytes()
+            content = np.ascontiguousarray(
+                values, values.dtype.newbyteorder("<")
+            ).tobytes()
             kind, length = values.dtype.name, values.size
         else:
             content = _json(list(values))
@@ -90,15 +222,14 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
     head = _json({**header, "arrays": places})
     block = _padded(len(head).to_bytes(4, "little") + head) + b"".join(parts)
     # Without a time, so that the same report is the same file.
-    packed = gzip.compress(block, _GZIP_LEVEL, mtime=0)
-    return base64.b64encode(packed).decode()
+    return base64.b64encode(gzip.compress(block, _GZIP_LEVEL, mtime=0)).decode()
 
 
 def thumbnail_arrays(
-    pictures: Mapping[int, bytes], row_of: Mapping[int, int]
+    images: Mapping[int, bytes], row_of: Mapping[int, int]
 ) -> dict[str, Any]:
     """Pictures one after the other, where each begins, and whose they are."""
-    kept = [(row_of[row], content) for row, content in pictures.items()]
+    kept = [(row_of[row], content) for row, content in images.items()]
     lengths = [len(content) for _, content in kept]
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32)
     block = np.frombuffer(b"".join(content for _, content in kept), dtype=np.uint8)
@@ -118,26 +249,31 @@ def graph_arrays(
     arrays: dict[str, Any] = {}
     for i, (name, graph) in enumerate(graphs.items()):
         keys = {"rows": f"rows{i}", "weights": f"weights{i}", "own": f"own{i}"}
-        found = strongest_neighbours(graph, k)
-        arrays |= {keys[field]: getattr(found, field) for field in keys}
+        strongest = strongest_neighbours(graph, k)
+        arrays |= {keys[field]: getattr(strongest, field) for field in keys}
         about.append({"name": name, "k": k, **keys})
     return about, arrays
 
 
 def column_arrays(
-    columns: Sequence[Any], rows: NDArray[np.int64]
+    columns: Sequence[Column], rows: NDArray[np.int64]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The same for columns, of the given rows."""
     about: list[dict[str, Any]] = []
     arrays: dict[str, Any] = {}
     for i, column in enumerate(columns):
-        entry = {"name": column.name, "kind": column.kind, "array": f"column{i}"}
+        entry: dict[str, Any] = {
+            "name": column.name,
+            "kind": column.kind,
+            "array": f"column{i}",
+        }
         values = column.values[rows]
         if column.kind == "category":
             entry["categories"] = list(column.categories)
             arrays[entry["array"]] = values.astype(np.uint16)
         elif column.kind == "number":
-            entry["low"], entry["high"] = _range(values)
+            known = values[~np.isnan(values)] if not np.isnan(values).all() else [0, 1]
+            entry["low"], entry["high"] = float(np.min(known)), float(np.max(known))
             arrays[entry["array"]] = values.astype(np.float32)
         else:
             arrays[entry["array"]] = values.tolist()
@@ -145,20 +281,11 @@ def column_arrays(
     return about, arrays
 
 
-def _range(values: NDArray[np.float64]) -> tuple[float, float]:
-    known = values[~np.isnan(values)]
-    return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-
-
 def _sixteen_bits(values: NDArray[Any]) -> NDArray[np.uint16]:
     whole: NDArray[np.uint16] = np.round(np.clip(values, 0, 1) * _FULL).astype(
         np.uint16
     )
     return whole
-
-
-def _little(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return dtype.newbyteorder("<")
 
 
 def _json(value: Any) -> bytes:

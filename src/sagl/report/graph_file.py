@@ -57,7 +57,7 @@ class RunGraph:
 
 def attention_graphs(model: SAGL, views: Views) -> dict[str, csr_matrix]:
     """Who attends to whom among the samples of these views, by the view's name."""
-    return dict(zip(model.view_names_, model.graph(views), strict=True))
+    return dict(zip(model.view_names_, model.attention_graph(views), strict=True))
 
 
 def open_graph(
@@ -72,8 +72,8 @@ def open_graph(
     """The graph of a run's training samples, or of others that are given.
 
     ``views`` are names of the run's views, whose graph is wanted, and ``NAME=FILE``,
-    which give samples; without a name the graph is the mean over all views. Without
-    given samples it is that of the features that the run knows of, or its own
+    which give samples; without a name the graph is that of all views. Without given
+    samples it is that of the features that the run knows of, or its own
     ``graph.npz``.
     """
     names = [view["name"] for view in read_config(run)["views"]]
@@ -84,7 +84,7 @@ def open_graph(
         model = SAGL.load(run, device)
         clusters = model.predict(given.views)
         ids = given.ids or [str(row) for row in range(len(clusters))]
-        weights = _mean(model, given.views, wanted)
+        weights = _weights(model, given.views, wanted)
         known = given.labels
     else:
         inputs = open_inputs(run)
@@ -93,7 +93,7 @@ def open_graph(
         if not wanted and (run / GRAPH).is_file():
             weights = _stored(run / GRAPH, len(clusters))
         elif inputs.views is not None:
-            weights = _mean(model, inputs.views, wanted)
+            weights = _weights(model, inputs.views, wanted)
         else:
             notes = "".join(f" ({note})" for note in inputs.notes)
             raise ValueError(
@@ -142,10 +142,12 @@ def _sorted_out(
     return wanted, files
 
 
-def _mean(model: SAGL, views: Views, wanted: Sequence[str]) -> csr_array:
-    """The average over the wanted views, or over all: rows still sum to one."""
+def _weights(model: SAGL, views: Views, wanted: Sequence[str]) -> csr_array:
+    """That of all views, or the average over the wanted ones: rows sum to one."""
+    if not wanted:
+        return csr_array(model.attention_graph(views, together=True))
     graphs = attention_graphs(model, views)
-    chosen = [graphs[name] for name in wanted or graphs]
+    chosen = [graphs[name] for name in wanted]
     return csr_array(sum(chosen[1:], start=chosen[0]) / len(chosen))
 
 

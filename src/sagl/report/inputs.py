@@ -1,13 +1,15 @@
-"""What a report is made from besides the run: views, samples, labels, names."""
+"""What a report is made from besides the run: views, pictures, texts, labels, names."""
 
 from __future__ import annotations
 
+import base64
 import csv
+import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,48 +17,44 @@ from numpy.typing import NDArray
 from sagl.features.files import read_labels
 from sagl.features.samples import Samples, Unreadable
 from sagl.features.split import read_views
-from sagl.report.columns import Column, read_columns
-from sagl.report.names import FILE_NAME, Names, check_names, read_names
-from sagl.report.thumbnails import first_words
-from sagl.run import LABELS, read_config
+from sagl.report.annotations import (
+    NAMES,
+    Column,
+    Names,
+    check_names,
+    read_columns,
+    read_names,
+)
+from sagl.report.style import load
+from sagl.run import FEATURES, LABELS, SOURCE, read_config
 from sagl.views import Views
 
-STORE = "features"  # in the run's directory, when `sagl fit` extracted them itself
-SOURCE = "source.json"  # where the samples are, written by `sagl fit`
+__all__ = ["Inputs", "open_inputs", "with_samples"]
+
+SIDE = 80  # pixels of a thumbnail's longer side
+_PIXELATED = 40  # pictures up to this size are kept pixel by pixel
+_CLEAR = ("LA", "PA", "RGBA", "P")  # modes that may be transparent
+_QUALITY = 72
+_TEXT = 400  # characters of a text that are shown
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is known about the samples of a run; row i is row i of ``labels.csv``.
+    """What is known about the samples of a run; row i is row i of ``labels.csv``."""
 
-    Attributes
-    ----------
-    ids : sequence of str
-        A name per sample; the row's number where nothing better is known.
-    views : Views or None
-        The views that the run was fitted on.
-    samples : Samples or None
-        Pictures or texts, in an order of their own.
-    sample_rows : ndarray of int or None
-        Which of ``samples`` each row is.
-    labels : ndarray or None
-        True classes. They only score.
-    columns : tuple of Column
-        What else is known, for colours and the panel.
-    names : Names
-        What people called the clusters.
-    notes : tuple of str
-        What could not be found, in words for the page.
-    """
+    ids: Sequence[str]  # the row's number where nothing better is known
+    views: Views | None = None  # those that the run was fitted on
+    samples: Samples | None = None  # pictures or texts, in an order of their own
+    sample_rows: NDArray[np.int64] | None = None  # which of the samples each row is
+    labels: NDArray[Any] | None = None  # true classes; they only score
+    columns: tuple[Column, ...] = ()  # what else is known, for colours and the panel
+    names: Names = field(default_factory=Names)  # what people called the clusters
+    notes: tuple[str, ...] = ()  # what could not be found, in words for the page
 
-    ids: Sequence[str]
-    views: Views | None = None
-    samples: Samples | None = None
-    sample_rows: NDArray[np.int64] | None = None
-    labels: NDArray[Any] | None = None
-    columns: tuple[Column, ...] = ()
-    names: Names = field(default_factory=Names)
-    notes: tuple[str, ...] = ()
+    @property
+    def kind(self) -> str | None:
+        """ "image", "text", or None where neither is known."""
+        return None if self.samples is None else self.samples.kind
 
     def sample(self, row: int) -> Any:
         """The picture or text of a row."""
@@ -70,6 +68,10 @@ class Inputs:
             return first_words(str(self.sample(row)))
         except Unreadable:
             return ""
+
+    def noted(self, note: str) -> Inputs:
+        """The same with one more note."""
+        return replace(self, notes=(*self.notes, " ".join(note.split())))
 
 
 def open_inputs(
@@ -90,29 +92,45 @@ def open_inputs(
     config = read_config(run)
     if store is not None and views:
         raise ValueError("give either --store or --view, not both")
-    found = Inputs(_ids(run))
-    n = len(found.ids)
-    written = _written_source(run)
+    with (run / LABELS).open(encoding="utf-8", newline="") as file:
+        inputs = Inputs([line[0] for line in csv.reader(file)][1:])
+    n = len(inputs.ids)
+    record = _source_record(run)
     if views:
-        found = replace(found, views=read_views(views))
-        check_length(len(found.views or ()), n, "the views given by --view", run)
+        given = read_views(views)
+        check_length(len(given), n, "the views given by --view", run)
+        inputs = replace(inputs, views=given)
     elif store is not None:
-        found = _with_store(found, run, store, config)
-    else:
-        found = _with_own_store(found, run, written, config)
+        inputs = _with_store(inputs, run, store, config)
+    elif "store" in record or (run / FEATURES).exists():
+        place = run / str(record.get("store", FEATURES))
+        try:
+            inputs = _with_store(inputs, run, place, config)
+        except (ValueError, OSError) as error:
+            # The features may have moved since; the report is still worth making.
+            inputs = inputs.noted(f"The features were not found: {error}")
     if source is not None:
         from sagl.features.readers import open_samples
 
-        found = with_samples(found, open_samples(source), source)
-    else:
-        found = _with_own_samples(found, written)
+        inputs = with_samples(inputs, open_samples(source), source)
+    elif "reader" in record:
+        try:
+            inputs = with_samples(inputs, reopen(record), str(record["path"]))
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            inputs = inputs.noted(f"Pictures and texts are not shown: {error}")
     if labels is not None:
         truth = read_labels(labels)
         check_length(len(truth), n, str(labels), run)
-        found = replace(found, labels=truth)
+        inputs = replace(inputs, labels=truth)
     if columns is not None:
-        found = replace(found, columns=read_columns(columns, found.ids))
-    return _with_names(found, run, names, config)
+        inputs = replace(inputs, columns=read_columns(columns, inputs.ids))
+    if names is not None or (run / NAMES).is_file():
+        names = run / NAMES if names is None else names
+        given_names = read_names(names)
+        n_clusters = int(config["settings"]["n_clusters"])
+        check_names(given_names, names, run, n_clusters, inputs.ids)
+        inputs = replace(inputs, names=given_names)
+    return inputs
 
 
 def check_length(length: int, n: int, what: str, run: Path) -> None:
@@ -126,82 +144,64 @@ def check_length(length: int, n: int, what: str, run: Path) -> None:
 
 def with_samples(inputs: Inputs, samples: Samples, place: str) -> Inputs:
     """The inputs with pictures or texts, joined by id where ids are known."""
-    if _numbered(inputs.ids) and len(samples.ids) == len(inputs.ids):
-        rows = np.arange(len(samples.ids))
-        found = replace(inputs, ids=list(samples.ids), sample_rows=rows)
+    ids: Sequence[str] = inputs.ids
+    if _numbered(ids) and len(samples.ids) == len(ids):
+        ids, rows = list(samples.ids), np.arange(len(ids))
     else:
-        rows = positions(inputs.ids, samples.ids, place)
-        found = replace(inputs, sample_rows=rows)
-    if samples.labels is not None and inputs.labels is None:
-        classes = samples.labels
-        truth = np.array([classes[int(row)] for row in rows])
-        found = replace(found, labels=truth)
-    return replace(found, samples=samples)
+        rows = _positions(ids, samples.ids, place)
+    labels = inputs.labels
+    if samples.labels is not None and labels is None:
+        labels = np.array([samples.labels[int(row)] for row in rows])
+    return replace(inputs, ids=ids, samples=samples, sample_rows=rows, labels=labels)
 
 
-def _ids(run: Path) -> list[str]:
-    """What the samples are called in the run's table."""
-    with (run / LABELS).open(encoding="utf-8", newline="") as file:
-        return [line[0] for line in csv.reader(file)][1:]
+def reopen(record: dict[str, Any]) -> Samples:
+    """The samples of which this is the description."""
+    from sagl.features.readers import open_samples
+
+    place = record["path"]
+    options: tuple[str, ...] = ("split",)
+    match record["reader"]:
+        case "data set":
+            place = f"{record['name']}:{place}"
+        case "table":
+            options = ("kind", "column", "id_column", "label_column")
+        case "lines" | "file list" | "shards":
+            options = ("kind",)
+    return open_samples(place, **{name: record.get(name) for name in options})
 
 
-def _written_source(run: Path) -> dict[str, Any]:
+def _source_record(run: Path) -> dict[str, Any]:
     """Where samples and features were when the run was fitted, if it says so."""
     try:
-        about = json.loads((run / SOURCE).read_text(encoding="utf-8"))
+        record = json.loads((run / SOURCE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError):
         raise ValueError(f"{run / SOURCE} is damaged; remove it") from None
-    return about if isinstance(about, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def _with_store(
-    inputs: Inputs, run: Path, store: Path, config: dict[str, Any]
+    inputs: Inputs, run: Path, place: Path, config: dict[str, Any]
 ) -> Inputs:
     """Views and labels of a store, its rows put into the order of the run."""
     from sagl.features.store import FeatureStore
 
     names = [view["name"] for view in config["views"]]
-    joined = FeatureStore.open(store).join(names, "inner")
-    if _numbered(inputs.ids):
-        check_length(len(joined.ids), len(inputs.ids), str(store), run)
-        ids, rows = list(joined.ids), np.arange(len(joined.ids))
-    else:
-        ids, rows = list(inputs.ids), positions(inputs.ids, joined.ids, str(store))
+    joined = FeatureStore.open(place).join(names, "inner")
+    ids: Sequence[str] = inputs.ids
+    if _numbered(ids):
+        check_length(len(joined.ids), len(ids), str(place), run)
+        ids = list(joined.ids)
+    rows = _positions(ids, joined.ids, str(place))
     in_order = len(rows) == len(joined.ids) and bool((np.diff(rows) == 1).all())
     views = joined.views if in_order else joined.views[rows]
     labels = None if joined.labels is None else joined.labels[rows]
     return replace(inputs, ids=ids, views=views, labels=labels)
 
 
-def _with_own_store(
-    inputs: Inputs, run: Path, written: dict[str, Any], config: dict[str, Any]
-) -> Inputs:
-    place = run / str(written.get("store", STORE))
-    if "store" not in written and not place.exists():
-        return inputs
-    try:
-        return _with_store(inputs, run, place, config)
-    except (ValueError, OSError) as error:
-        # The features may have moved since; the report is still worth making.
-        return _noted(inputs, f"The features were not found: {error}")
-
-
-def _with_own_samples(inputs: Inputs, written: dict[str, Any]) -> Inputs:
-    if "reader" not in written:
-        return inputs
-    try:
-        return with_samples(inputs, reopen(written), str(written["path"]))
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        return _noted(inputs, f"Pictures and texts are not shown: {error}")
-
-
-def _noted(inputs: Inputs, note: str) -> Inputs:
-    return replace(inputs, notes=(*inputs.notes, " ".join(note.split())))
-
-
-def positions(
+def _positions(
     wanted: Sequence[str], there: Sequence[str], place: str
 ) -> NDArray[np.int64]:
     """Where each wanted id is among those that are there."""
@@ -220,30 +220,54 @@ def _numbered(ids: Sequence[str]) -> bool:
     return all(name == str(row) for row, name in enumerate(ids))
 
 
-def reopen(about: dict[str, Any]) -> Samples:
-    """The samples of which this is the description."""
-    from sagl.features.readers import open_samples
+class Thumbnails(NamedTuple):
+    """Encoded pictures by row, whether pixels stay squares, how many were unreadable.
 
-    place = about["path"]
-    options: tuple[str, ...] = ("split",)
-    match about["reader"]:
-        case "data set":
-            place = f"{about['name']}:{place}"
-        case "table":
-            options = ("kind", "column", "id_column", "label_column")
-        case "lines" | "file list" | "shards":
-            options = ("kind",)
-    return open_samples(place, **{name: about.get(name) for name in options})
+    They are WebP, without loss where pictures have a few pixels only, or else PNG.
+    """
+
+    images: dict[int, bytes]
+    pixelated: bool
+    unreadable: int
 
 
-def _with_names(
-    inputs: Inputs, run: Path, path: Path | None, config: dict[str, Any]
-) -> Inputs:
-    if path is None:
-        path = run / FILE_NAME
-        if not path.is_file():
-            return inputs
-    names = read_names(path)
-    n_clusters = int(config["settings"]["n_clusters"])
-    check_names(names, path, run, n_clusters, inputs.ids)
-    return replace(inputs, names=names)
+def make_thumbnails(rows: Iterable[int], sample: Callable[[int], Any]) -> Thumbnails:
+    """Thumbnails of the given rows; what cannot be read is left out and counted."""
+    webp = load("PIL.features").check("webp")  # as every wheel of Pillow has it
+    images: dict[int, bytes] = {}
+    unreadable = 0
+    pixelated = True
+    for row in rows:
+        try:
+            image = sample(row)
+        except Unreadable:
+            unreadable += 1
+            continue
+        tiny = max(image.size) <= _PIXELATED
+        pixelated &= tiny
+        image = image.convert("RGBA" if tiny and image.mode in _CLEAR else "RGB")
+        image.thumbnail((SIDE, SIDE))
+        file = io.BytesIO()
+        if webp:
+            image.save(file, "WEBP", lossless=tiny, exact=tiny, quality=_QUALITY)
+        else:
+            image.save(file, "PNG")
+        images[row] = file.getvalue()
+    return Thumbnails(images, pixelated and bool(images), unreadable)
+
+
+def data_address(picture: bytes) -> str:
+    """A thumbnail as an address that needs no network."""
+    form = "png" if picture.startswith(b"\x89PNG") else "webp"
+    return f"data:image/{form};base64,{base64.b64encode(picture).decode()}"
+
+
+def first_words(text: str, limit: int = _TEXT) -> str:
+    """The beginning of a text, marked when it goes on.
+
+    Examples
+    --------
+    >>> first_words("a long story", 6)
+    'a long…'
+    """
+    return text if len(text) <= limit else text[:limit].rstrip() + "…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import re
 import warnings
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = ["Picture", "Words", "check_format", "describe", "picture", "save", "words"]
+
 FORMATS = ("png", "svg", "pdf")
 _DOTS_PER_INCH = 200
+_MOST_SVG = 600_000  # characters in a page; beyond, a PNG is smaller
 _ATTRIBUTE = "sagl_words"
 
 
@@ -41,9 +45,19 @@ class Picture(NamedTuple):
     caption: str
 
 
-def describe(ax: Axes, *, alt: str, caption: str) -> None:
-    """Attach the words to the axes; every figure function ends with this."""
+class Drawing(NamedTuple):
+    """A figure for the page: markup of our own making, and plain words."""
+
+    title: str
+    content: str
+    caption: str
+    wide: bool = False
+
+
+def describe(ax: Axes, *, alt: str, caption: str) -> Axes:
+    """The axes with words attached; every figure function ends with this."""
     setattr(ax, _ATTRIBUTE, Words(alt, caption))
+    return ax
 
 
 def words(drawn: Axes | Figure) -> Words:
@@ -56,13 +70,14 @@ def words(drawn: Axes | Figure) -> Words:
     >>> words(draw_cluster_sizes([0, 0, 1])).alt
     'Bars of the sizes of 2 clusters, from 1 to 2 samples; an even share is 1.5.'
     """
-    found = [
+    parts = [
         getattr(ax, _ATTRIBUTE) for ax in _figure(drawn).axes if hasattr(ax, _ATTRIBUTE)
     ]
-    if not found:
+    if not parts:
         raise ValueError("this figure was not drawn by sagl: it has no words")
-    captions = dict.fromkeys(w.caption for w in found if w.caption)
-    return Words(" ".join(dict.fromkeys(w.alt for w in found)), " ".join(captions))
+    captions = dict.fromkeys(part.caption for part in parts if part.caption)
+    alts = dict.fromkeys(part.alt for part in parts)
+    return Words(" ".join(alts), " ".join(captions))
 
 
 def save(drawn: Axes | Figure, path: str | Path) -> None:
@@ -102,6 +117,16 @@ def picture(drawn: Axes | Figure, name: str) -> Picture:
     _render(figure, png, "png", facecolor="white")
     inline = _inline(svg.getvalue().decode("utf-8"), name, said.alt)
     return Picture(inline, png.getvalue(), said.alt, said.caption)
+
+
+def drawing(title: str, drawn: Axes, name: str, *, wide: bool = False) -> Drawing:
+    """A figure as an SVG element, or as an image where that is smaller."""
+    made = picture(drawn, f"figure-{name}")
+    content = made.svg
+    if len(content) > _MOST_SVG:
+        address = f"data:image/png;base64,{base64.b64encode(made.png).decode()}"
+        content = f'<img src="{address}" alt="{escape(made.alt)}">'
+    return Drawing(title, content, made.caption, wide)
 
 
 def _figure(drawn: Axes | Figure) -> Figure:

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
@@ -39,6 +40,7 @@ PALETTE = (
     "#8448e8",  # violet
     "#844820",  # brown
 )
+_MOST_NUMBERS = 144  # in the cells of a matrix; more do not fit
 DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # For clusters beyond the eighth: each as far as can be from all before it, in Lab, for
@@ -133,6 +135,98 @@ def grid(ax: Axes, which: str = "y") -> None:
     ax.grid(True, axis=axis, color=ink(ax), alpha=0.18, linewidth=0.6)
 
 
+def line(i: int) -> dict[str, Any]:
+    """How the i-th line of a figure looks."""
+    return {
+        "color": PALETTE[i % len(PALETTE)],
+        "linestyle": DASHES[i % len(DASHES)],
+        "linewidth": 1.6,
+    }
+
+
+def bars(
+    ax: Axes,
+    values: Sequence[float],
+    sd: Sequence[float],
+    looks: Sequence[tuple[str, str]],
+    numbers_at: float,
+) -> None:
+    """Bars from the top down, each with its colour and hatch, and its value beside."""
+    for place, value in enumerate(values):
+        colour, hatch = looks[place]
+        ax.barh(
+            place,
+            value,
+            height=0.72,
+            xerr=sd[place] or None,
+            color=colour,
+            hatch=hatch,
+            edgecolor="white",
+            linewidth=0,
+            error_kw={"ecolor": ink(ax), "elinewidth": 1, "capsize": 2},
+        )
+        ax.annotate(
+            f"{value:.3f}",
+            (numbers_at, place),
+            va="center",
+            annotation_clip=False,
+            fontsize=SMALL,
+            color=ink(ax),
+        )
+    ax.set_ylim(len(values) - 0.4, -0.6)
+    grid(ax, "x")
+
+
+def mark(ax: Axes, at: float, words: str, *, left: bool) -> None:
+    """A dashed line across the axes, with words to its left or right."""
+    ax.axvline(at, color=ink(ax), linewidth=0.9, linestyle="--")
+    ax.annotate(
+        words,
+        (at, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(-4 if left else 4, -2),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        va="top",
+        fontsize=SMALL,
+        color=ink(ax),
+    )
+
+
+def cells(
+    ax: Axes,
+    values: NDArray[np.float64],
+    low: float,
+    high: float,
+    label: str,
+    *,
+    form: str = "{:.2f}",
+    power: float = 1.0,
+) -> None:
+    """A matrix as coloured cells, their values where they fit, and a scale beside.
+
+    A ``power`` below 1 sets small values apart.
+    """
+    cmap = load("matplotlib").colormaps[HEAT].with_extremes(bad=(0, 0, 0, 0))
+    norm = load("matplotlib.colors").PowerNorm(power, low, high)
+    image = ax.imshow(values, cmap=cmap, norm=norm, aspect="auto")
+    frame(ax)
+    if values.size <= _MOST_NUMBERS:
+        for (i, j), value in np.ndenumerate(values):
+            if np.isfinite(value):
+                colour = text_on(image.cmap(image.norm(np.asarray(value))))
+                ax.text(
+                    j,
+                    i,
+                    form.format(value),
+                    ha="center",
+                    va="center",
+                    fontsize=SMALL,
+                    color=colour,
+                )
+    colour_bar(ax, image, label)
+
+
 def frame(ax: Axes) -> None:
     """A line all around, for images."""
     for spine in ax.spines.values():
@@ -156,6 +250,15 @@ def name_ticks(
     axis.set_ticks(list(positions), [plain(label, limit) for label in labels])
     for text in axis.get_ticklabels():
         text.set_parse_math(False)
+
+
+def spaced(positions: Any, apart: float) -> list[int]:
+    """Which of the rising positions to name so that any two are so far apart."""
+    shown: list[int] = []
+    for i, at in enumerate(positions):
+        if not shown or at - positions[shown[-1]] >= apart:
+            shown.append(i)
+    return shown
 
 
 def legend(

@@ -44,6 +44,23 @@ def test_sparsity_is_the_records(tmp_path, history):
     check(ax, tmp_path)
 
 
+def test_records_without_a_sparsity_are_passed_over(history):
+    silent = [{k: v for k, v in r.items() if k != "sparsity"} for r in history]
+    ax = draw_sparsity([*silent[:1], *history[1:]], ["a", "b"])
+    assert ax.lines[0].get_xdata().tolist() == [r["step"] for r in history[1:]]
+    with pytest.raises(ValueError, match="the history has no sparsity in it"):
+        draw_sparsity(silent, ["a", "b"])
+
+
+def test_a_loss_of_fewer_terms(history):
+    fewer = [{k: v for k, v in r.items() if k != "diversity"} for r in history]
+    top, bottom = draw_losses(fewer, gamma=10, beta=1)
+    texts = [text.get_text() for text in bottom.get_legend().get_texts()]
+    assert texts == ["pseudo-label", "alignment (β = 1)"]
+    assert len(bottom.lines) == 2
+    check(top, unnamed=("x",))
+
+
 def test_one_record_is_seen(history):
     assert draw_sparsity(history[:1], ["a", "b"]).lines[0].get_marker() == "o"
     assert draw_losses(history[:1])[0].lines[0].get_marker() == "o"

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sagl.report import style
 from sagl.report.saving import describe
-from sagl.report.style import (
-    DASHES,
-    MARKERS,
-    PALETTE,
-    axes_or_new,
-    grid,
-    legend,
-    name_axes,
-    name_ticks,
-    plain,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def draw_batch_sizes(
@@ -31,8 +17,8 @@ def draw_batch_sizes(
     *,
     sd: Mapping[str, ArrayLike] | None = None,
     measure: str = "score",
-    ax: Axes | None = None,
-) -> Axes:
+    ax: style.Axes | None = None,
+) -> style.Axes:
     """One curve per entry of ``scores``: measures, or values of γ.
 
     Parameters
@@ -45,8 +31,6 @@ def draw_batch_sizes(
         Standard deviations, drawn as bars.
     measure : str, default="score"
         The name of the y axis.
-    ax : Axes, optional
-        Where to draw; by default a new figure.
     """
     curves = {name: np.asarray(ys, dtype=np.float64) for name, ys in scores.items()}
     if not curves or any(ys.shape != (len(sizes),) for ys in curves.values()):
@@ -56,35 +40,32 @@ def draw_batch_sizes(
         )
     if min(sizes) < 1 or list(sizes) != sorted(set(sizes)):
         raise ValueError(f"batch sizes must be positive and rising; got {list(sizes)}")
-    ax = axes_or_new(ax, height=3.0)
+    ax = style.axes_or_new(ax, height=3.0)
     drawn = [
         ax.errorbar(
             sizes,
             ys,
             yerr=None if sd is None else np.asarray(sd[name], dtype=np.float64),
-            color=PALETTE[i % len(PALETTE)],
-            linestyle=DASHES[i % len(DASHES)],
-            marker=MARKERS[i % len(MARKERS)],
+            marker=style.MARKERS[i % len(style.MARKERS)],
             markersize=5,
-            linewidth=1.6,
             capsize=3,
+            **style.line(i),
         )
         for i, (name, ys) in enumerate(curves.items())
     ]
     ax.set_xscale("log")
     ax.minorticks_off()
-    name_ticks(ax.xaxis, list(sizes), [f"{size:,}" for size in sizes])
-    name_axes(ax, "batch size", measure)
-    legend(ax, drawn, list(curves), loc="best")
-    grid(ax)
+    style.name_ticks(ax.xaxis, list(sizes), [f"{size:,}" for size in sizes])
+    style.name_axes(ax, "batch size", measure)
+    style.legend(ax, drawn, list(curves), loc="best")
+    style.grid(ax)
     ranges = "; ".join(
-        f"{plain(name, 24)} from {np.nanmin(ys):.3f} to {np.nanmax(ys):.3f}"
+        f"{style.plain(name, 24)} from {np.nanmin(ys):.3f} to {np.nanmax(ys):.3f}"
         for name, ys in curves.items()
     )
-    describe(
+    return describe(
         ax,
         alt=f"Curves of {measure} over batch sizes {sizes[0]:,} to {sizes[-1]:,}: "
         f"{ranges}.",
         caption=f"{measure} against the batch size.",
     )
-    return ax

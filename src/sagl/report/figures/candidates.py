@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sagl.report import style
 from sagl.report.saving import describe
-from sagl.report.style import (
-    PALETTE,
-    SMALL,
-    axes_or_new,
-    grid,
-    ink,
-    name_axes,
-    name_ticks,
-    panels,
-    plain,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MOST = 40  # lines that are still read
 
@@ -38,8 +24,8 @@ def draw_candidates(
     measure: str = "score",
     truth_measure: str = "ACC",
     what: str = "candidate",
-    axes: Sequence[Axes] | None = None,
-) -> list[Axes]:
+    axes: Sequence[style.Axes] | None = None,
+) -> list[style.Axes]:
     """Bars of a score that needs no labels, best first, and of one that does.
 
     Parameters
@@ -61,101 +47,62 @@ def draw_candidates(
     axes : sequence of Axes, optional
         Where to draw, one or two; by default a new figure.
     """
-    values = np.asarray(scores, dtype=np.float64)
-    given = {"scores": values} | {
-        name: np.asarray(found, dtype=np.float64)
-        for name, found in (("sd", sd), ("truth", truth), ("truth_sd", truth_sd))
-        if found is not None
+    given = {
+        name: np.asarray(values, dtype=np.float64)
+        for name, values in zip(
+            ("scores", "sd", "truth", "truth_sd"),
+            (scores, sd, truth, truth_sd),
+            strict=True,
+        )
+        if values is not None
     }
-    for name, found in given.items():
-        if found.shape != (len(names),) or not len(names):
+    for name, values in given.items():
+        if values.shape != (len(names),) or not len(names):
             raise ValueError(
-                f"{name} of shape {found.shape} for {len(names)} names; there must be "
+                f"{name} of shape {values.shape} for {len(names)} names; there must be "
                 "one for each"
             )
-    order = np.argsort(-values, kind="stable")[:_MOST]
+    order = np.argsort(-given["scores"], kind="stable")[:_MOST]
     if axes is None:
         height = float(np.clip(1.0 + 0.2 * len(order), 2.2, 9))
-        axes = (
-            [axes_or_new(None, height=height)]
-            if truth is None
-            else panels(1, 2, height=height)
-        )
+        axes = style.panels(1, 1 if truth is None else 2, height=height)
+    shown = {name: values[order] for name, values in given.items()}
     marked = [chosen is not None and i == chosen for i in order]
-    _bars(axes[0], values[order], _some(given.get("sd"), order), marked)
-    labels = [plain(names[i], 34) for i in order]
-    name_ticks(axes[0].yaxis, range(len(order)), labels, limit=34)
-    name_axes(axes[0], measure, what)
+    _bars(axes[0], shown["scores"], shown.get("sd"), marked)
+    labels = [names[i] for i in order]
+    style.name_ticks(axes[0].yaxis, range(len(order)), labels, limit=34)
+    style.name_axes(axes[0], measure, what)
     if truth is not None:
-        found = given["truth"][order]
-        _bars(axes[1], found, _some(given.get("truth_sd"), order), marked)
-        name_ticks(axes[1].yaxis, range(len(order)), [""] * len(order))
-        name_axes(axes[1], f"{truth_measure}, not used", "")
-    _describe(axes[0], names, given, order, chosen, measure, truth_measure, what)
+        _bars(axes[1], shown["truth"], shown.get("truth_sd"), marked)
+        style.name_ticks(axes[1].yaxis, range(len(order)), [""] * len(order))
+        style.name_axes(axes[1], f"{truth_measure}, not used", "")
+
+    def in_words(i: int) -> str:
+        text = f"{style.plain(names[i], 40)} {given['scores'][i]:.3f}"
+        if "truth" in given:
+            text += f" ({truth_measure} {given['truth'][i]:.3f})"
+        return text
+
+    cut = "" if len(order) == len(names) else f" The best {len(order)} are shown."
+    mark = "" if chosen is None else f" Chosen, hatched: {in_words(chosen)}."
+    describe(
+        axes[0],
+        alt=f"Bars of {measure} for {len(names)} of: {what}. "
+        + ", ".join(in_words(int(i)) for i in order[:10])
+        + f".{mark}",
+        caption=f"{what[:1].upper()}{what[1:]} by {measure}, best first.{mark}{cut}",
+    )
     return list(axes)
 
 
-def _some(
-    values: NDArray[np.float64] | None, order: NDArray[np.intp]
-) -> NDArray[np.float64] | None:
-    return None if values is None else values[order]
-
-
 def _bars(
-    ax: Axes,
+    ax: style.Axes,
     values: NDArray[np.float64],
     sd: NDArray[np.float64] | None,
     marked: Sequence[bool],
 ) -> None:
     low, high = min(0.0, float(values.min())), max(float(values.max()), 1e-9)
-    for place, value in enumerate(values):
-        ax.barh(
-            place,
-            value,
-            height=0.72,
-            xerr=sd[place] if sd is not None and sd[place] > 0 else None,
-            color=PALETTE[5 if marked[place] else 0],
-            hatch="//" if marked[place] else "",
-            edgecolor="white",
-            linewidth=0,
-            error_kw={"ecolor": ink(ax), "elinewidth": 1, "capsize": 1.5},
-        )
-        ax.annotate(
-            f"{value:.3f}",
-            (high * 1.04 if sd is None else high * 1.04 + sd.max(), place),
-            va="center",
-            annotation_clip=False,
-            fontsize=SMALL,
-            color=ink(ax),
-        )
-    spread = 0.0 if sd is None else float(sd.max())
-    ax.set_xlim(low, high * 1.28 + spread)
-    ax.set_ylim(len(values) - 0.4, -0.6)
-    grid(ax, "x")
-
-
-def _describe(
-    ax: Axes,
-    names: Sequence[str],
-    given: dict[str, NDArray[np.float64]],
-    order: NDArray[np.intp],
-    chosen: int | None,
-    measure: str,
-    truth_measure: str,
-    what: str,
-) -> None:
-    def said(i: int) -> str:
-        text = f"{plain(names[i], 40)} {given['scores'][i]:.3f}"
-        if "truth" in given:
-            text += f" ({truth_measure} {given['truth'][i]:.3f})"
-        return text
-
-    shown = "" if len(order) == len(names) else f" The best {len(order)} are shown."
-    mark = "" if chosen is None else f" Chosen, hatched: {said(chosen)}."
-    describe(
-        ax,
-        alt=f"Bars of {measure} for {len(names)} of: {what}. "
-        + ", ".join(said(int(i)) for i in order[:10])
-        + f".{mark}",
-        caption=f"{what[:1].upper()}{what[1:]} by {measure}, best first.{mark}{shown}",
-    )
+    spread = np.zeros(len(values)) if sd is None else sd
+    looks = [(style.PALETTE[5], "//") if m else (style.PALETTE[0], "") for m in marked]
+    style.bars(ax, values.tolist(), spread.tolist(), looks, high * 1.04 + spread.max())
+    ax.set_xlim(low, high * 1.28 + float(spread.max()))

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sagl.evaluation.graphs import entries, sparsity_ratio, square_csr, weight_inside
 from sagl.evaluation.labels import coded
+from sagl.report import style
 from sagl.report.saving import describe
-from sagl.report.style import (
-    HEAT,
-    axes_or_new,
-    colour_bar,
-    frame,
-    load,
-    name_axes,
-    name_ticks,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _CELLS = 360  # along each side; about the pixels there are
 _MOST_LINES = 30  # clusters that are set apart by lines
@@ -34,8 +23,8 @@ def draw_graph(
     *,
     name: str | None = None,
     cells: int = _CELLS,
-    ax: Axes | None = None,
-) -> Axes:
+    ax: style.Axes | None = None,
+) -> style.Axes:
     """Who attends to whom, samples sorted by cluster.
 
     The picture is a grid of at most 360 × 360 cells, each coloured by the weight in it
@@ -53,20 +42,18 @@ def draw_graph(
         Of the view, for the title.
     cells : int, default=360
         Along each side at most.
-    ax : Axes, optional
-        Where to draw; by default a new figure.
     """
     csr = square_csr(graph)
     inside = weight_inside(csr, labels)  # refuses labels of another length
-    found = coded(labels, "labels")
+    clusters = coded(labels, "labels")
     n = csr.shape[0]
-    density = block_density(csr, found.codes, cells)
-    ax = axes_or_new(ax, height=5.0)
-    colours = load("matplotlib.colors")
-    positive = density[density > 0]
-    low, high = (positive.min(), positive.max()) if positive.size else (0.1, 1.0)
-    low = max(low, high / 1e3)  # what is fainter than three decades looks like nothing
-    cmap = load("matplotlib").colormaps[HEAT]
+    density = block_density(csr, clusters.codes, cells)
+    ax = style.axes_or_new(ax, height=5.0)
+    high = density.max() or 1.0
+    # What is fainter than three decades looks like nothing.
+    low = max(density.min(where=density > 0, initial=high), high / 1e3)
+    colours = style.load("matplotlib.colors")
+    cmap = style.load("matplotlib").colormaps[style.HEAT]
     image = ax.imshow(
         np.ma.masked_equal(density, 0),
         cmap=cmap.with_extremes(bad=cmap(0.0)),
@@ -74,26 +61,21 @@ def draw_graph(
         extent=(0, n, n, 0),
         interpolation="nearest",
     )
-    _name_clusters(ax, found.codes, [str(name) for name in found.names])
-    frame(ax)
-    colour_bar(ax, image, "attention, times that of an even spread", log=True)
-    ratio = sparsity_ratio(csr)
+    _name_clusters(ax, clusters.codes, [str(name) for name in clusters.names])
+    style.frame(ax)
+    style.colour_bar(ax, image, "attention, times that of an even spread", log=True)
     what = "graph" if name is None else f"graph of {name}"
-    name_axes(
+    title = what[0].upper() + what[1:]
+    across = "sample attended to, by cluster"
+    style.name_axes(ax, across, "sample, by cluster", title)
+    return describe(
         ax,
-        "sample attended to, by cluster",
-        "sample, by cluster",
-        what[0].upper() + what[1:],
-    )
-    describe(
-        ax,
-        alt=f"The {what} as an image, {n:,} samples sorted by {len(found.names):,} "
+        alt=f"The {what} as an image, {n:,} samples sorted by {len(clusters.names):,} "
         f"clusters: {inside:.1%} of the weight lies in the blocks on the diagonal.",
-        caption=f"The {what}, sorted by cluster. {ratio:.3%} of all pairs are linked, "
-        f"{csr.nnz / n:,.1f} per sample; {inside:.1%} of the weight stays inside the "
-        "clusters.",
+        caption=f"The {what}, sorted by cluster. {sparsity_ratio(csr):.3%} of all "
+        f"pairs are linked, {csr.nnz / n:,.1f} per sample; {inside:.1%} of the weight "
+        "stays inside the clusters.",
     )
-    return ax
 
 
 def block_density(
@@ -119,20 +101,18 @@ def block_density(
     return density
 
 
-def _name_clusters(ax: Axes, codes: NDArray[np.integer[Any]], names: list[str]) -> None:
+def _name_clusters(
+    ax: style.Axes, codes: NDArray[np.integer[Any]], names: list[str]
+) -> None:
     """Numbers in the middle of the blocks, where there is room for them."""
     edges = np.concatenate([[0], np.cumsum(np.bincount(codes))])
-    n = edges[-1]
     if len(names) <= _MOST_LINES:
         for edge in edges[1:-1]:
             for line in (ax.axhline, ax.axvline):
                 line(edge, color="white", alpha=0.4, linewidth=0.5)
     middles = (edges[:-1] + edges[1:]) / 2
-    shown: list[int] = []
-    for i in range(len(names)):
-        if not shown or middles[i] - middles[shown[-1]] >= _APART * n:
-            shown.append(i)
+    shown = style.spaced(middles, _APART * edges[-1])
     for axis in (ax.xaxis, ax.yaxis):
-        name_ticks(axis, middles[shown], [names[i] for i in shown], limit=14)
+        style.name_ticks(axis, middles[shown], [names[i] for i in shown], limit=14)
     if max(len(names[i]) for i in shown) > 2:
         ax.tick_params(axis="x", rotation=90)

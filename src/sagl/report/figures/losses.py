@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from sagl.report import style
 from sagl.report.saving import describe
-from sagl.report.style import (
-    DASHES,
-    PALETTE,
-    grid,
-    legend,
-    name_axes,
-    panels,
-    tick_numbers,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Keys of a record and what they are called.
 TERMS = {
@@ -34,50 +23,46 @@ def draw_losses(
     *,
     gamma: float | None = None,
     beta: float | None = None,
-    axes: Sequence[Axes] | None = None,
-) -> list[Axes]:
+    axes: Sequence[style.Axes] | None = None,
+) -> list[style.Axes]:
     """The total loss above, its three terms below, over the optimiser's steps.
 
     Parameters
     ----------
     history : sequence of records
-        ``history_`` of a model, or the lines of a run's ``history.jsonl``.
+        ``history_`` of a model, or the lines of a run's ``history.jsonl``. Terms that
+        the first does not have are not drawn.
     gamma, beta : float, optional
         Weights of diversity and alignment, for the legend; the terms are shown
         without them.
     axes : sequence of two Axes, optional
         Where to draw; by default a new figure.
     """
-    steps, values = _columns(history)
+    values = _columns(history)
+    steps = values["step"]
     if axes is None:
-        axes = panels(2, 1, height=4.4, ratios=(1, 1.3))
+        axes = style.panels(2, 1, height=4.4, ratios=(1, 1.3))
     top, bottom = axes
     marker = "o" if len(steps) == 1 else ""
-    top.plot(steps, values["loss"], color=PALETTE[0], linewidth=1.6, marker=marker)
+    top.plot(steps, values["loss"], marker=marker, **style.line(0))
     weights = {"diversity": ("γ", gamma), "alignment": ("β", beta)}
     lines, names = [], []
-    for i, (key, name) in enumerate(TERMS.items(), start=1):
-        lines += bottom.plot(
-            steps,
-            values[key],
-            color=PALETTE[i],
-            linestyle=DASHES[i - 1],
-            linewidth=1.6,
-            marker=marker,
-        )
+    terms = {key: name for key, name in TERMS.items() if key in values}
+    for i, (key, name) in enumerate(terms.items()):
+        look = style.line(i) | {"color": style.PALETTE[i + 1]}
+        lines += bottom.plot(steps, values[key], marker=marker, **look)
         symbol, weight = weights.get(key, ("", None))
         names.append(name if weight is None else f"{name} ({symbol} = {weight:g})")
-    legend(bottom, lines, names, loc="upper right", ncols=3)
+    style.legend(bottom, lines, names, loc="upper right", ncols=3)
     low, high = bottom.get_ylim()
     bottom.set_ylim(low, high + 0.18 * (high - low))  # room for the legend
-    name_axes(top, "optimiser step", "sum (loss)")
-    name_axes(bottom, "optimiser step", "terms, unweighted")
-    top.set_xlabel("")
+    style.name_axes(top, "", "sum (loss)")
+    style.name_axes(bottom, "optimiser step", "terms, unweighted")
     top.sharex(bottom)
     top.tick_params(labelbottom=False)
     for ax in (top, bottom):
-        tick_numbers(ax.xaxis)
-        grid(ax)
+        style.tick_numbers(ax.xaxis)
+        style.grid(ax)
     first, last = values["loss"][0], values["loss"][-1]
     describe(
         top,
@@ -85,17 +70,17 @@ def draw_losses(
         caption="Convergence: the loss and its terms, each the mean over the steps "
         "since the record before.",
     )
-    ends = ", ".join(f"{n} {values[k][-1]:.3g}" for k, n in TERMS.items())
+    ends = ", ".join(f"{n} {values[k][-1]:.3g}" for k, n in terms.items())
     describe(bottom, alt=f"Its terms end at: {ends}.", caption="")
     return [top, bottom]
 
 
 def _columns(
     history: Sequence[Mapping[str, Any]],
-) -> tuple[np.ndarray[Any, Any], dict[str, np.ndarray[Any, Any]]]:
+) -> dict[str, np.ndarray[Any, Any]]:
     if not history:
         raise ValueError("the history is empty: there is nothing to draw")
-    wanted = ("step", "loss", *TERMS)
+    wanted = ("step", "loss", *(key for key in TERMS if key in history[0]))
     for i, record in enumerate(history):
         missing = [key for key in wanted if key not in record]
         if missing:
@@ -103,5 +88,4 @@ def _columns(
                 f"record {i} of the history has no {', '.join(missing)}; expected the "
                 "records that training writes"
             )
-    columns = {key: np.array([record[key] for record in history]) for key in wanted}
-    return columns.pop("step"), columns
+    return {key: np.array([record[key] for record in history]) for key in wanted}

@@ -3,86 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from sagl.report import style
 from sagl.report.saving import describe
-from sagl.report.style import (
-    DASHES,
-    PALETTE,
-    axes_or_new,
-    grid,
-    legend,
-    log_numbers,
-    name_axes,
-    plain,
-    tick_numbers,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def draw_sparsity(
     history: Sequence[Mapping[str, Any]],
     view_names: Sequence[str],
-    ax: Axes | None = None,
-) -> Axes:
+    ax: style.Axes | None = None,
+) -> style.Axes:
     """Share of a batch's pairs that each view's graph keeps, over the steps.
 
     Parameters
     ----------
     history : sequence of records
-        ``history_`` of a model, or the lines of a run's ``history.jsonl``.
+        ``history_`` of a model, or the lines of a run's ``history.jsonl``. Records
+        without a sparsity are passed over.
     view_names : sequence of str
         The views' names.
-    ax : Axes, optional
-        Where to draw; by default a new figure.
     """
-    steps, ratios = _ratios(history, len(view_names))
-    ax = axes_or_new(ax, height=3.0)
+    measured = [record for record in history if record.get("sparsity") is not None]
+    if not measured:
+        reason = "has no sparsity in it" if history else "is empty"
+        raise ValueError(f"the history {reason}: there is nothing to draw")
+    for record in measured:
+        if len(record["sparsity"]) != len(view_names):
+            raise ValueError(
+                f"the record of step {record['step']} has the sparsity "
+                f"{record['sparsity']!r}; expected one number for each of "
+                f"{len(view_names)} views"
+            )
+    steps = [record["step"] for record in measured]
+    ratios = np.array([record["sparsity"] for record in measured], dtype=float)
+    ax = style.axes_or_new(ax, height=3.0)
+    marker = "o" if len(steps) == 1 else ""
     lines = [
-        ax.plot(
-            steps,
-            100 * ratios[:, i],
-            color=PALETTE[i % len(PALETTE)],
-            linestyle=DASHES[i % len(DASHES)],
-            linewidth=1.6,
-            marker="o" if len(steps) == 1 else "",
-        )[0]
+        ax.plot(steps, 100 * ratios[:, i], marker=marker, **style.line(i))[0]
         for i in range(len(view_names))
     ]
     ax.set_yscale("log")
-    log_numbers(ax.yaxis, "{:g}%")
-    tick_numbers(ax.xaxis)
-    name_axes(ax, "optimiser step", "pairs kept in the graph")
-    legend(ax, lines, view_names)
-    grid(ax)
+    style.log_numbers(ax.yaxis, "{:g}%")
+    style.tick_numbers(ax.xaxis)
+    style.name_axes(ax, "optimiser step", "pairs kept in the graph")
+    style.legend(ax, lines, view_names)
+    style.grid(ax)
     ends = ", ".join(
-        f"{plain(name, 24)} from {first:.2%} to {last:.2%}"
+        f"{style.plain(name, 24)} from {first:.2%} to {last:.2%}"
         for name, first, last in zip(view_names, ratios[0], ratios[-1], strict=True)
     )
-    describe(
+    return describe(
         ax,
         alt=f"Share of pairs kept by the graphs over {steps[-1]:,} steps: {ends}.",
         caption="Sparsity ratio of each view's graph during training, on the last "
         "batch before each record.",
     )
-    return ax
-
-
-def _ratios(
-    history: Sequence[Mapping[str, Any]], n_views: int
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    if not history:
-        raise ValueError("the history is empty: there is nothing to draw")
-    for i, record in enumerate(history):
-        found = record.get("sparsity")
-        if found is None or len(found) != n_views:
-            raise ValueError(
-                f"record {i} of the history has the sparsity {found!r}; expected one "
-                f"number for each of {n_views} views"
-            )
-    steps = np.array([record["step"] for record in history])
-    return steps, np.array([record["sparsity"] for record in history], dtype=float)

@@ -1,27 +1,15 @@
-"""What a sweep found: the score against each setting."""
+"""The trials of a sweep: the score against each setting."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sagl.report import style
 from sagl.report.saving import describe
-from sagl.report.style import (
-    PALETTE,
-    grid,
-    ink,
-    log_numbers,
-    name_axes,
-    name_ticks,
-    panels,
-    plain,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _COLUMNS = 3
 _WIDE_RANGE = 20  # largest over smallest value, from which a scale is logarithmic
@@ -32,8 +20,8 @@ def draw_sweep(
     scores: Sequence[float],
     *,
     measure: str = "score",
-    axes: Sequence[Axes] | None = None,
-) -> list[Axes]:
+    axes: Sequence[style.Axes] | None = None,
+) -> list[style.Axes]:
     """One panel per setting that varies; every trial is a point, the best a ring.
 
     Parameters
@@ -54,19 +42,18 @@ def draw_sweep(
             f"{values.shape} for {len(trials)} trials"
         )
     settings = _varied(trials)
+    columns = min(_COLUMNS, len(settings))
     if axes is None:
         rows = -(-len(settings) // _COLUMNS)
-        columns = min(_COLUMNS, len(settings))
-        axes = panels(rows, columns, height=0.4 + 2.1 * rows)
+        axes = style.panels(rows, columns, height=0.4 + 2.1 * rows)
     best = int(np.nanargmax(values))
-    for ax, name in zip(axes, settings, strict=False):
+    for i, (ax, name) in enumerate(zip(axes, settings, strict=False)):
         _draw_setting(ax, [trial.get(name) for trial in trials], values, best)
-        name_axes(ax, plain(name, 24), "")
-        grid(ax)
+        first = style.plain(measure, 24) if i % columns == 0 else ""
+        style.name_axes(ax, style.plain(name, 24), first)
+        style.grid(ax)
     for ax in axes[len(settings) :]:
         ax.set_visible(False)
-    for ax in axes[:: min(_COLUMNS, len(settings))]:
-        ax.set_ylabel(plain(measure, 24), parse_math=False)
     chosen = ", ".join(
         f"{name} = {_shown(trials[best].get(name))}" for name in settings
     )
@@ -89,28 +76,23 @@ def _varied(trials: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _draw_setting(
-    ax: Axes, found: list[Any], scores: NDArray[np.float64], best: int
+    ax: style.Axes, values: list[Any], scores: NDArray[np.float64], best: int
 ) -> None:
-    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in found):
-        places = np.array(found, dtype=np.float64)
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+        places = np.array(values, dtype=np.float64)
         if places.min() > 0 and places.max() / places.min() >= _WIDE_RANGE:
             ax.set_xscale("log")
     else:
-        kinds = list(dict.fromkeys(_shown(value) for value in found))
-        places = np.array([kinds.index(_shown(value)) for value in found], dtype=float)
-        name_ticks(ax.xaxis, range(len(kinds)), kinds, limit=12)
-        ax.set_xlim(-0.5, len(kinds) - 0.5)
-    ax.scatter(places, scores, s=16, color=PALETTE[0], alpha=0.7, linewidths=0)
-    ax.scatter(
-        places[best],
-        scores[best],
-        s=70,
-        facecolor="none",
-        edgecolor=ink(ax),
-        linewidths=1.3,
-    )
+        words = [_shown(value) for value in values]
+        distinct = list(dict.fromkeys(words))
+        places = np.array([distinct.index(word) for word in words], dtype=float)
+        style.name_ticks(ax.xaxis, range(len(distinct)), distinct, limit=12)
+        ax.set_xlim(-0.5, len(distinct) - 0.5)
+    ax.scatter(places, scores, s=16, color=style.PALETTE[0], alpha=0.7, linewidths=0)
+    ring = {"facecolor": "none", "edgecolor": style.ink(ax), "linewidths": 1.3}
+    ax.scatter(places[best], scores[best], s=70, **ring)
     if ax.get_xscale() == "log":
-        log_numbers(ax.xaxis)
+        style.log_numbers(ax.xaxis)
 
 
 def _shown(value: Any) -> str:

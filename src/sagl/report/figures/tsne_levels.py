@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sagl.evaluation.labels import Coded, coded
+from sagl.report import style
 from sagl.report.saving import describe
-from sagl.report.style import (
-    SMALL,
-    cluster_colours,
-    frame,
-    name_axes,
-    panels,
-    plain,
-    text_on,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MOST_VECTOR_POINTS = 300  # more are drawn as pixels, also in SVG and PDF
 _APART = (0.15, 0.09)  # of the panel's width and height, between two numbers
@@ -33,8 +22,8 @@ def draw_tsne_levels(
     labels: ArrayLike,
     *,
     name: str | None = None,
-    axes: Sequence[Axes] | None = None,
-) -> list[Axes]:
+    axes: Sequence[style.Axes] | None = None,
+) -> list[style.Axes]:
     """Scatters of the same samples at several levels, coloured by cluster.
 
     The last panel carries the clusters' numbers where they do not collide, so that
@@ -52,27 +41,26 @@ def draw_tsne_levels(
     axes : sequence of Axes, optional
         Where to draw, one per level; by default a new figure.
     """
-    found = coded(labels, "labels")
+    clusters = coded(labels, "labels")
     points = {
-        level: _checked(level, xy, len(found.codes)) for level, xy in levels.items()
+        level: _checked(level, xy, len(clusters.codes)) for level, xy in levels.items()
     }
     if not points:
         raise ValueError("no levels given; at least one is needed")
     if axes is None:
-        axes = panels(1, len(points), height=2.55 if len(points) > 1 else 5.0)
+        axes = style.panels(1, len(points), height=2.55 if len(points) > 1 else 5.0)
     if len(axes) != len(points):
         raise ValueError(f"{len(axes)} axes for {len(points)} levels")
-    palette = np.array(cluster_colours(len(found.names)))
+    palette = np.array(style.cluster_colours(len(clusters.names)))
     for ax, (level, xy) in zip(axes, points.items(), strict=True):
-        _scatter(ax, xy, palette[found.codes])
-        name_axes(ax, "t-SNE 1", "t-SNE 2" if ax is axes[0] else "", level)
-    last = axes[-1]
-    _number_clusters(last, list(points.values())[-1], found, palette)
-    of = "" if name is None else f" of {plain(name, 40)}"
+        _scatter(ax, xy, palette[clusters.codes])
+        style.name_axes(ax, "t-SNE 1", "t-SNE 2" if ax is axes[0] else "", level)
+    _number_clusters(axes[-1], list(points.values())[-1], clusters, palette)
+    of = "" if name is None else f" of {style.plain(name, 40)}"
     describe(
         axes[0],
-        alt=f"Scatters of {len(found.codes):,} samples{of} by t-SNE, coloured by "
-        f"{len(found.names):,} clusters: {', '.join(points)}.",
+        alt=f"Scatters of {len(clusters.codes):,} samples{of} by t-SNE, coloured by "
+        f"{len(clusters.names):,} clusters: {', '.join(points)}.",
         caption=f"t-SNE{of}, coloured by cluster: {', '.join(points)}. Distances "
         "between far groups mean nothing.",
     )
@@ -89,7 +77,7 @@ def _checked(level: str, xy: ArrayLike, n: int) -> NDArray[np.float64]:
     return points
 
 
-def _scatter(ax: Axes, xy: NDArray[np.float64], colours: NDArray[Any]) -> None:
+def _scatter(ax: style.Axes, xy: NDArray[np.float64], colours: NDArray[Any]) -> None:
     n = len(xy)
     # In a fixed random order: no cluster covers the others for being last.
     order = np.random.default_rng(0).permutation(n)
@@ -103,37 +91,34 @@ def _scatter(ax: Axes, xy: NDArray[np.float64], colours: NDArray[Any]) -> None:
         rasterized=n > _MOST_VECTOR_POINTS,
     )
     ax.set(xticks=[], yticks=[])
-    frame(ax)
+    style.frame(ax)
 
 
 def _number_clusters(
-    ax: Axes, xy: NDArray[np.float64], found: Coded, palette: NDArray[Any]
+    ax: style.Axes, xy: NDArray[np.float64], clusters: Coded, palette: NDArray[Any]
 ) -> None:
     """A number at each cluster's median, large clusters first, none over another."""
     low, span = xy.min(axis=0), np.ptp(xy, axis=0)
     placed: list[NDArray[np.float64]] = []
-    sizes = np.bincount(found.codes)
+    sizes = np.bincount(clusters.codes)
     for code in np.argsort(-sizes, kind="stable"):
-        middle = np.median(xy[found.codes == code], axis=0)
+        middle = np.median(xy[clusters.codes == code], axis=0)
         at = (middle - low) / np.where(span > 0, span, 1)
         if any((np.abs(at - other) < _APART).all() for other in placed):
             continue
         if len(placed) == _MOST_NUMBERS:
             break
         placed.append(at)
+        ink = style.text_on(palette[code])
+        box = {"boxstyle": "round,pad=0.15", "linewidth": 0.4}
         ax.text(
             middle[0],
             middle[1],
-            plain(found.names[code], 6),
-            fontsize=SMALL - 1,
+            style.plain(clusters.names[code], 6),
+            fontsize=style.SMALL - 1,
             ha="center",
             va="center",
-            color=text_on(palette[code]),
+            color=ink,
             parse_math=False,
-            bbox={
-                "boxstyle": "round,pad=0.15",
-                "facecolor": palette[code],
-                "edgecolor": text_on(palette[code]),
-                "linewidth": 0.4,
-            },
+            bbox=box | {"facecolor": palette[code], "edgecolor": ink},
         )

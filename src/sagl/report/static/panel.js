@@ -119,16 +119,7 @@ function createPanel(element, explorer) {
           },
           wrong ? "Marked as wrong" : "Mark as wrong",
         ),
-        make(
-          "button",
-          {
-            type: "button",
-            class: "close",
-            "aria-label": "Close",
-            onclick: () => explorer.clear(),
-          },
-          "×",
-        ),
+        closeButton(),
       ),
       make("h3", { id: "sample-id", tabindex: -1 }, make("bdi", {}, arrays.ids[row])),
       content(row) ?? "",
@@ -137,6 +128,11 @@ function createPanel(element, explorer) {
       ...data.views.map((view, i) => neighbourList(view, row, i === 0)),
     );
     element.scrollTop = 0;
+  }
+
+  function closeButton() {
+    const attributes = { type: "button", class: "close", "aria-label": "Close" };
+    return make("button", { ...attributes, onclick: () => explorer.clear() }, "×");
   }
 
   function showCluster(k) {
@@ -155,16 +151,7 @@ function createPanel(element, explorer) {
         "div",
         { class: "panel-head" },
         make("span", { class: "spring" }),
-        make(
-          "button",
-          {
-            type: "button",
-            class: "close",
-            "aria-label": "Close",
-            onclick: () => explorer.clear(),
-          },
-          "×",
-        ),
+        closeButton(),
       ),
       make(
         "h3",

@@ -1,0 +1,237 @@
+"""Everything about a run in one plain structure, ready to be shown."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, csr_matrix, load_npz
+
+from sagl.estimator import SAGL
+from sagl.report.annotations import run_checksum
+from sagl.report.embedding import Layout, lay_out
+from sagl.report.inputs import Inputs, check_length
+from sagl.run import ALL_VIEWS, GRAPH, GRAPH_LIMIT, read_config
+
+_DENSE_LIMIT = 5_000  # a dense graph has a number for every pair of samples
+_MOST_CHANGED = 0.01  # share of samples whose cluster may differ by rounding
+_EXAMPLES = 1_500  # shown in all clusters together
+_NEIGHBOURS = 3
+_LEAST_SHARE = 0.001  # of a cluster's weight, to count as a neighbour
+# Confidences that differ by less are equally typical; then the graph decides.
+_CONFIDENCE_STEP = 0.01
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One cluster of a run."""
+
+    number: int
+    size: int
+    confidence: float  # mean over its samples
+    typical: NDArray[np.int64]  # rows of samples, the most typical first
+    doubtful: NDArray[np.int64]  # the most doubtful first; none is both
+    # Other clusters, and the share of this one's graph weight that goes there.
+    neighbours: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run and what is known about it, ready to be shown."""
+
+    directory: Path
+    config: dict[str, Any]  # config.json
+    checksum: str  # what tells this run from all others
+    model: SAGL
+    inputs: Inputs
+    graphs: dict[str, csr_matrix]  # one per view, or that of all, or none
+    graph: csr_matrix | None  # of all views
+    representations: NDArray[np.float32] | None  # (n, L · C), views side by side
+    view_labels: NDArray[np.int64] | None  # (L, n): what each view alone would choose
+    clusters: list[Cluster]  # those that hold samples
+    layout: Layout
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        labels: NDArray[np.int64] = self.model.labels_
+        return labels
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        return self.model.confidence_
+
+    @property
+    def n_clusters(self) -> int:
+        return int(self.model.settings_.n_clusters)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Samples in each cluster, empty ones included."""
+        sizes: NDArray[np.int64] = np.bincount(self.labels, minlength=self.n_clusters)
+        return sizes
+
+    @property
+    def empty(self) -> list[int]:
+        """The clusters without samples."""
+        used = {cluster.number for cluster in self.clusters}
+        return [k for k in range(self.n_clusters) if k not in used]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def collect(
+    run: Path,
+    inputs: Inputs,
+    *,
+    graph: bool | None = None,
+    device: str = "auto",
+    seed: int = 0,
+    progress: Progress = lambda what: None,
+) -> RunData:
+    """Read the run and compute what its views, where given, allow.
+
+    ``graph`` says whether to compute a graph per view; by default up to 50,000
+    samples. Without views the run's own ``graph.npz`` is used.
+    """
+    model = SAGL.load(run, device)
+    settings, labels, confidence = model.settings_, model.labels_, model.confidence_
+    n, views = len(labels), inputs.views
+    check_length(len(inputs.ids), n, "ids", run)
+    representations = view_labels = None
+    graphs: dict[str, csr_matrix] = {}
+    if views is not None:
+        progress("representations")
+        check_length(len(views), n, "views", run)
+        representations, view_labels = _represent(model, inputs, run)
+        limit = _DENSE_LIMIT if settings.graph == "dense" else GRAPH_LIMIT
+        if n <= limit if graph is None else graph:
+            progress("graphs")
+            of_views = model.attention_graph(views)
+            graphs = dict(zip(views.names, of_views, strict=True))
+            together = model.attention_graph(views, together=True)
+    if not graphs:
+        together = _stored_graph(run, n)
+        graphs = {} if together is None else {ALL_VIEWS: together}
+    examples = int(np.clip(_EXAMPLES // (2 * settings.n_clusters), 2, 8))
+    clusters = describe_clusters(
+        labels, confidence, settings.n_clusters, together, examples
+    )
+    progress("layout")
+    return RunData(
+        run,
+        read_config(run),
+        run_checksum(run),
+        model,
+        inputs,
+        graphs,
+        together,
+        representations,
+        view_labels,
+        clusters,
+        lay_out(labels, confidence, representations, together, seed),
+    )
+
+
+def _represent(
+    model: SAGL, inputs: Inputs, run: Path
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Representations of all samples, and each view's own choice of cluster."""
+    parts, view_labels, labels = [], [], []
+    for answer in model.answers(inputs.views):
+        labels.append(answer.q.argmax(dim=1).cpu().numpy())
+        view_labels.append(torch.stack(answer.p).argmax(dim=2).cpu().numpy())
+        parts.append(torch.cat(answer.p, dim=1).float().cpu().numpy())
+    changed = int((np.concatenate(labels) != model.labels_).sum())
+    n = len(model.labels_)
+    if changed > max(1, _MOST_CHANGED * n):
+        raise ValueError(
+            f"the views are not those that {run} was fitted on: {changed:,} of {n:,} "
+            "samples get another cluster; give the same files in the same order"
+        )
+    return np.concatenate(parts), np.concatenate(view_labels, axis=1)
+
+
+def _stored_graph(run: Path, n: int) -> csr_matrix | None:
+    path = run / GRAPH
+    if not path.is_file():
+        return None
+    try:
+        graph = csr_matrix(load_npz(path))
+    except (ValueError, OSError, KeyError) as error:
+        raise ValueError(
+            f"{path} is damaged ({error}); remove it or fit again"
+        ) from None
+    if graph.shape != (n, n):
+        warnings.warn(
+            f"{path} has shape {graph.shape} and the run {n} samples: it is not used",
+            stacklevel=2,
+        )
+        return None
+    return graph
+
+
+def describe_clusters(
+    labels: NDArray[np.int64],
+    confidence: NDArray[np.float64],
+    n_clusters: int,
+    graph: csr_matrix | None = None,
+    examples: int = 6,
+) -> list[Cluster]:
+    """Every cluster that holds samples, by number.
+
+    Typical samples are those of the highest confidence and, among these, those that
+    most of their cluster attend to; doubtful ones have the lowest confidence.
+    """
+    attention = np.zeros(len(labels)) if graph is None else attended(graph, labels)
+    share = None if graph is None else weight_between(graph, labels, n_clusters)
+    clusters = []
+    for k in np.unique(labels):
+        rows = np.flatnonzero(labels == k)
+        sure = np.round(confidence[rows] / _CONFIDENCE_STEP)
+        best = rows[np.lexsort((rows, -attention[rows], -sure))]
+        typical = best[: min(examples, max(1, len(rows) // 2))]
+        rest = np.setdiff1d(rows, typical)
+        doubtful = rest[np.lexsort((rest, confidence[rest]))][:examples]
+        mean = float(confidence[rows].mean())
+        beside = () if share is None else _neighbours(share[k], int(k))
+        clusters.append(Cluster(int(k), len(rows), mean, typical, doubtful, beside))
+    return clusters
+
+
+def attended(graph: csr_matrix, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How much weight each sample gets from the others of its cluster."""
+    entries = graph.tocoo()
+    own = labels[entries.row] == labels[entries.col]
+    others = own & (entries.row != entries.col)
+    weights = entries.data[others].astype(np.float64)
+    total = np.bincount(entries.col[others], weights, minlength=len(labels))
+    return total.astype(np.float64)
+
+
+def weight_between(
+    graph: csr_matrix, labels: NDArray[np.int64], n_clusters: int
+) -> NDArray[np.float64]:
+    """Share of cluster a's weight that goes to cluster b, (C, C); rows sum to one."""
+    n = len(labels)
+    member = csr_array((np.ones(n), (np.arange(n), labels)), shape=(n, n_clusters))
+    mass = np.asarray((member.T @ csr_array(graph) @ member).todense(), np.float64)
+    total = mass.sum(axis=1, keepdims=True)
+    share: NDArray[np.float64] = mass / np.where(total > 0, total, 1)
+    return share
+
+
+def _neighbours(
+    share: NDArray[np.float64], cluster: int
+) -> tuple[tuple[int, float], ...]:
+    others = np.where(np.arange(len(share)) == cluster, 0, share)
+    best = np.argsort(-others, kind="stable")[:_NEIGHBOURS]
+    return tuple((int(k), float(others[k])) for k in best if others[k] >= _LEAST_SHARE)

@@ -1,0 +1,306 @@
+"""What a report says about a run in words: numbers, what looks wrong, plain facts."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sagl.evaluation.cka import cka_matrix, judge_views
+from sagl.evaluation.graphs import weight_inside
+from sagl.evaluation.metrics import clustering_scores
+from sagl.evaluation.protocols import predict_in_batches
+from sagl.report.inputs import Thumbnails
+from sagl.report.run_data import RunData
+
+CONFIDENT = 0.9
+INDUCTIVE = (
+    "Protocol: inductive, on the fitted samples. Each sample was given its cluster "
+    "alone, against the run's anchors; labels only score."
+)
+LABEL_FREE = (
+    "No labels were given, so these numbers say how sure the run is and not how right. "
+    f"A sample is confident from {CONFIDENT} on."
+)
+CHECKED = (
+    "collapse, empty clusters, unfinished training, views that repeat each other, "
+    "dependence on the order of the samples"
+)
+_LARGEST = 0.5  # a share of all samples that is suspicious for one of many clusters
+_EVEN = 3  # times its even share
+_MOVING = 0.02
+_DOUBTFUL = 0.5
+_DISAGREE = 0.5
+_ORDER = 0.02  # the least difference between two orders that is noted
+_SORTED = 0.5  # how far above chance neighbours in the file share a cluster
+_ORDER_ROWS = 20_000
+
+
+class Number(NamedTuple):
+    """One headline number."""
+
+    label: str
+    value: str
+    unit: str = ""
+
+
+class Concern(NamedTuple):
+    """Something to look at: a headline, and what it means."""
+
+    title: str
+    text: str
+
+
+def headline(data: RunData) -> list[Number]:
+    """Scores where labels are known, then what can be said without them."""
+    numbers = []
+    if data.inputs.labels is not None:
+        scores = clustering_scores(data.inputs.labels, data.labels)
+        measures = ("acc", "nmi", "ari")
+        numbers = [Number(name.upper(), f"{scores[name]:.3f}") for name in measures]
+    numbers += [
+        Number("Clusters in use", str(len(data.clusters)), f"of {data.n_clusters}"),
+        Number("Mean confidence", f"{data.confidence.mean():.3f}"),
+        Number("Confident samples", percent((data.confidence >= CONFIDENT).mean())),
+    ]
+    score = getattr(data.model, "score_", None)
+    if score is not None:
+        numbers += [
+            Number("Label-free score", f"{score.total:.2f}", "nats"),
+            Number("Predicted by a view unseen", percent(score.agreement)),
+        ]
+    agreement = view_agreement(data)
+    if agreement is not None:
+        numbers.append(Number("Views agree on", percent(agreement)))
+    if data.graph is not None:
+        inside = weight_inside(data.graph, data.labels)
+        numbers.append(Number("Graph inside clusters", percent(inside)))
+    return numbers
+
+
+def protocol(data: RunData) -> str:
+    """In words, how the numbers came about."""
+    return LABEL_FREE if data.inputs.labels is None else INDUCTIVE
+
+
+def view_agreement(data: RunData) -> float | None:
+    """Share of samples for which every view alone would choose the same cluster."""
+    labels = data.view_labels
+    if labels is None or len(labels) < 2:
+        return None
+    return float(np.mean((labels == labels[0]).all(axis=0)))
+
+
+def percent(share: float) -> str:
+    """A share as people read it.
+
+    Examples
+    --------
+    >>> percent(0.9996), percent(0.042), percent(1.0)
+    ('99.9%', '4.2%', '100%')
+    """
+    # Never 100% for less than all.
+    return f"{share:.0%}" if share in (0, 1) else f"{min(share, 0.999):.1%}"
+
+
+def concerns(data: RunData) -> list[Concern]:
+    """All that looks wrong, the gravest first."""
+    checks = (
+        check_empty(data),
+        check_collapse(data),
+        check_moving(data),
+        check_confidence(data),
+        check_agreement(data),
+        *check_views(data),
+        check_order(data),
+        check_sorted(data),
+    )
+    return [concern for concern in checks if concern is not None]
+
+
+def check_empty(data: RunData) -> Concern | None:
+    """Clusters that hold no sample."""
+    empty = data.empty
+    if not empty:
+        return None
+    listed = ", ".join(map(str, empty[:12])) + (" and more" if len(empty) > 12 else "")
+    settings = data.model.settings_
+    return Concern(
+        f"{len(empty)} of {data.n_clusters} clusters are empty",
+        f"No sample is in cluster {listed}. Try a larger gamma (now "
+        f"{settings.gamma:g}), a larger batch_size (now {settings.batch_size}), "
+        "another seed, or ask for fewer clusters.",
+    )
+
+
+def check_collapse(data: RunData) -> Concern | None:
+    """One cluster that swallows most samples."""
+    largest = int(data.sizes.argmax())
+    share = data.sizes[largest] / len(data)
+    if share < _LARGEST or share * data.n_clusters < _EVEN:
+        return None
+    return Concern(
+        "One cluster holds most samples",
+        f"Cluster {largest} holds {percent(share)} of all samples. If you do not "
+        "expect that, the run has collapsed: try a larger gamma (now "
+        f"{data.model.settings_.gamma:g}) or another seed.",
+    )
+
+
+def check_moving(data: RunData) -> Concern | None:
+    """Training that ended before samples had settled."""
+    history = data.model.history_
+    changed = float(history[-1].get("changed", 0)) if history else 0.0
+    if changed <= _MOVING:
+        return None
+    return Concern(
+        "Training ended while samples were still moving",
+        f"{percent(changed)} of the samples changed their cluster between the last "
+        f"two records. More steps (now {data.model.n_steps_:,}) may change the result.",
+    )
+
+
+def check_confidence(data: RunData) -> Concern | None:
+    """Clusters that are hardly more than guesses."""
+    mean = float(data.confidence.mean())
+    if mean >= _DOUBTFUL:
+        return None
+    return Concern(
+        "Most samples are doubtful",
+        f"The mean confidence is {mean:.2f}. The number of clusters may not fit the "
+        "data, or training was too short.",
+    )
+
+
+def check_agreement(data: RunData) -> Concern | None:
+    """Views that would choose different clusters."""
+    agreement = view_agreement(data)
+    if agreement is None or agreement >= _DISAGREE:
+        return None
+    return Concern(
+        "The views disagree",
+        f"Only for {percent(agreement)} of the samples would every view alone choose "
+        "the same cluster. One of the views may see something else than what you are "
+        "after; try without it.",
+    )
+
+
+def check_views(data: RunData) -> list[Concern]:
+    """Views that repeat each other, or have nothing in common."""
+    views = data.inputs.views
+    if views is None or len(views.names) < 2 or len(views) < 4:
+        return []
+    titles = {
+        "repeat": "Two views are nearly the same",
+        "unrelated": "Two views have little in common",
+    }
+    pairs = judge_views(cka_matrix(views, batch_size="auto"), views.names)
+    return [
+        Concern(titles[pair.verdict], pair.in_words())
+        for pair in pairs
+        if pair.verdict in titles
+    ]
+
+
+def check_order(data: RunData) -> Concern | None:
+    """Predictions in consecutive batches that depend on the order of the samples.
+
+    The run's own labels do not; the paper's way of testing does, and whoever compares
+    with it should know how much.
+    """
+    views = data.inputs.views
+    if views is None or data.model.settings_.graph == "identity":
+        return None
+    size = data.model.settings_.batch_size
+    # Whole stretches of the file, because it is the order in it that matters.
+    n_batches = max(1, min(len(data) // size, _ORDER_ROWS // size))
+    starts = np.linspace(0, len(data) - size, n_batches).astype(np.int64)
+    rows = np.unique((starts[:, None] + np.arange(size)).ravel())
+    some = views[rows]
+    shuffled = np.random.default_rng(0).permutation(len(rows))
+    in_file = predict_in_batches(data.model, some, size)
+    mixed = predict_in_batches(data.model, some, size, shuffled)
+    # Any two orders differ a little. It is the file's own that must not stand out:
+    # in it, batches agree with the run's clusters more or less than in a random one.
+    agree = [float((labels == data.labels[rows]).mean()) for labels in (in_file, mixed)]
+    share = sum(agree) / 2
+    chance = 3 * (2 * share * (1 - share) / len(rows)) ** 0.5
+    if abs(agree[0] - agree[1]) <= max(_ORDER, chance):
+        return None
+    changed = float((in_file != mixed).mean())
+    return Concern(
+        "Batch-wise predictions depend on the order of the samples",
+        f"Predicted in consecutive batches of {size}, as papers often test, "
+        f"{percent(changed)} of the samples change cluster when their order is "
+        "shuffled: batch mates decide about a sample. The clusters in this report do "
+        "not depend on the order; score with the inductive protocol.",
+    )
+
+
+def check_sorted(data: RunData) -> Concern | None:
+    """Samples that lie sorted by cluster in their file."""
+    if len(data) < 100:
+        return None
+    same = float((data.labels[1:] == data.labels[:-1]).mean())
+    chance = float(((data.sizes / len(data)) ** 2).sum())
+    if chance > 0.9 or (same - chance) / (1 - chance) < _SORTED:
+        return None
+    return Concern(
+        "The samples lie sorted in their file",
+        f"{percent(same)} of neighbouring rows share a cluster, by chance it would be "
+        f"{percent(chance)}. The clusters here do not depend on the order, but any "
+        "score computed batch by batch will look better than it is: shuffle first.",
+    )
+
+
+def lead(data: RunData) -> str:
+    """The run in one sentence."""
+    views = ", ".join(data.model.view_names_)
+    recipe = data.config["params"].get("recipe", "default")
+    return (
+        f"{len(data):,} samples seen through {views}; {data.n_clusters} clusters, "
+        f"recipe {recipe}, seed {data.model.settings_.seed}."
+    )
+
+
+def tables(data: RunData) -> dict[str, dict[str, Any]]:
+    """What was run and with what, as tables of names and values by their titles."""
+    config, model = data.config, data.model
+    widths = zip(model.view_names_, model.view_widths_, strict=True)
+    packages = {"torch": "torch", "numpy": "numpy", "scipy": "scipy"}
+    packages["sklearn"] = "scikit-learn"
+    return {
+        "Run": {
+            "directory": data.directory.name,
+            "samples": f"{len(data):,}",
+            "steps": f"{model.n_steps_:,}",
+            "made by": f"sagl {config.get('sagl', '?')}",
+            "checksum": data.checksum[:16],
+        },
+        "Views": {name: f"{width:,} columns" for name, width in widths},
+        "Settings": {
+            name: f"{value:g}" if isinstance(value, float) else str(value)
+            for name, value in config["settings"].items()
+        },
+        "This report was made with": {"python": platform.python_version()}
+        | {name: version(package) for name, package in packages.items()},
+    }
+
+
+def notes(data: RunData, thumbnails: Thumbnails, shown: int) -> list[str]:
+    """What is missing from the report, and why."""
+    missing = list(data.inputs.notes)
+    if data.inputs.views is None:
+        missing.append(
+            "Without the views (--store or --view) there is no graph per view, no "
+            "t-SNE of the features and no comparison of the views."
+        )
+    if not data.graphs:
+        missing.append("There is no graph: samples have no neighbours to walk to.")
+    if thumbnails.unreadable:
+        missing.append(f"{thumbnails.unreadable:,} pictures could not be read.")
+    if shown < len(data):
+        missing.append(f"The explorer shows {shown:,} of {len(data):,} samples.")
+    return missing

@@ -1,0 +1,149 @@
+"""Collecting what is known about a run: complete, and only its own."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import save_npz
+
+from sagl import SAGL
+from sagl.nn.voters import Voters
+from sagl.report.inputs import Inputs
+from sagl.report.run_data import attended, collect, describe_clusters, weight_between
+from sagl.run import ALL_VIEWS
+from tests.conftest import clustered_views
+from tests.report.pages import random_graph
+
+
+def numbered(n):
+    return [str(row) for row in range(n)]
+
+
+def test_everything_from_views(small_data, small_run):
+    model = SAGL.load(small_run)
+    views, _ = clustered_views()
+    n, n_clusters = len(views), 4
+    assert list(small_data.graphs) == ["wide", "narrow"]
+    for found, expected in zip(
+        small_data.graphs.values(), model.attention_graph(views), strict=True
+    ):
+        assert (found != expected).nnz == 0
+    np.testing.assert_allclose(small_data.graph.sum(axis=1), 1, atol=1e-5)
+    p = model.transform(views)
+    np.testing.assert_allclose(small_data.representations, p, rtol=1e-5)
+    assert small_data.view_labels.shape == (2, n)
+    np.testing.assert_array_equal(
+        small_data.view_labels[1], p[:, n_clusters:].argmax(axis=1)
+    )
+    assert len(small_data.layout.points) == n
+    assert sum(cluster.size for cluster in small_data.clusters) == n
+
+
+def test_a_run_alone_uses_its_graph(small_run):
+    data = collect(small_run, Inputs(numbered(240)))
+    assert list(data.graphs) == [ALL_VIEWS]
+    assert data.representations is None
+    assert data.view_labels is None
+
+
+def test_a_run_without_graph(small_run, tmp_path):
+    SAGL.load(small_run).save(tmp_path / "run")
+    data = collect(tmp_path / "run", Inputs(numbered(240)))
+    assert data.graphs == {}
+    assert data.graph is None
+    assert data.clusters[0].neighbours == ()
+
+
+def test_views_of_other_samples_are_refused(small_run):
+    views, _ = clustered_views()
+    shuffled = views[np.random.default_rng(0).permutation(240)]
+    with pytest.raises(ValueError, match=r"not those that .* was fitted on"):
+        collect(small_run, Inputs(numbered(240), shuffled))
+    with pytest.raises(ValueError, match=r"100 samples, but .* was fitted on 240"):
+        collect(small_run, Inputs(numbered(240), views[:100]))
+
+
+def test_clusters_that_votes_decide_are_those_of_the_run(small_run, tmp_path):
+    views, _ = clustered_views()
+    model = SAGL.load(small_run)
+    network = model.labels_.copy()
+    voters = Voters(
+        [torch.from_numpy(h).half() for _, h in views.items()],
+        torch.from_numpy((network + 1) % 4),
+        [0.5, 0.5],
+        nearest=1,
+        weight=1000.0,
+    )
+    model.adopt(model.network_, model.settings_, views, voters)
+    model.labels_ = model.predict(views)
+    assert (model.labels_ != network).mean() > 0.5
+    model.save(tmp_path / "voted")
+    inputs = Inputs(numbered(len(views)), views)
+    data = collect(tmp_path / "voted", inputs)
+    assert data.representations.shape == (len(views), 8)
+
+
+def test_a_foreign_graph_is_not_used(small_run, tmp_path):
+    run = tmp_path / "run"
+    SAGL.load(small_run).save(run)
+    save_npz(run / "graph.npz", random_graph(10, 2))
+    with pytest.warns(UserWarning, match="not used"):
+        assert collect(run, Inputs(numbered(240))).graphs == {}
+    (run / "graph.npz").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="damaged"):
+        collect(run, Inputs(numbered(240)))
+
+
+@given(st.integers(0, 1000), st.integers(2, 30), st.integers(1, 5))
+def test_weights_between_clusters_equal_a_loop(seed, n, n_clusters):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, n_clusters, n)
+    graph = random_graph(n, 3, seed)
+    sizes = np.bincount(labels, minlength=n_clusters)
+    dense = graph.toarray()
+    expected = np.zeros((n_clusters, n_clusters))
+    received = np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            expected[labels[i], labels[j]] += dense[i, j]
+            if i != j and labels[i] == labels[j]:
+                received[j] += dense[i, j]
+    used = sizes > 0
+    expected[used] /= expected[used].sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(weight_between(graph, labels, n_clusters), expected)
+    np.testing.assert_allclose(attended(graph, labels), received, atol=1e-12)
+
+
+def test_examples_are_the_surest_and_the_least_sure():
+    labels = np.array([0] * 10 + [2] * 3)
+    confidence = np.array([0.9, 0.1, 0.8, 0.2, 0.7, 0.3, 0.6, 0.4, 0.5, 0.55, 1, 1, 1])
+    first, last = describe_clusters(labels, confidence, 4, examples=3)
+    assert (first.number, first.size) == (0, 10)
+    assert first.typical.tolist() == [0, 2, 4]
+    assert first.doubtful.tolist() == [1, 3, 5]
+    assert first.confidence == np.mean(confidence[:10])
+    # A small cluster shows no sample twice.
+    assert (last.number, last.size) == (2, 3)
+    assert sorted([*last.typical, *last.doubtful]) == [10, 11, 12]
+
+
+def test_among_the_sure_the_graph_decides():
+    labels = np.zeros(5, dtype=int)
+    graph = random_graph(5, 1).toarray() * 0
+    graph[:, 3] = 1.0  # all attend to sample 3
+    from scipy.sparse import csr_matrix
+
+    [cluster] = describe_clusters(labels, np.full(5, 0.991), 1, csr_matrix(graph), 2)
+    assert cluster.typical[0] == 3
+
+
+def test_neighbours_are_other_clusters_by_weight():
+    labels = np.repeat([0, 1, 2], 4)
+    graph = np.kron([[0.7, 0.1, 0.2], [0, 1, 0], [0.5, 0, 0.5]], np.full((4, 4), 0.25))
+    from scipy.sparse import csr_matrix
+
+    clusters = describe_clusters(labels, np.ones(12), 3, csr_matrix(graph))
+    assert [k for k, _ in clusters[0].neighbours] == [2, 1]
+    np.testing.assert_allclose([s for _, s in clusters[0].neighbours], [0.2, 0.1])
+    assert clusters[1].neighbours == ()

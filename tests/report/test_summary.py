@@ -1,0 +1,103 @@
+"""Warnings: none about a good run, and each about its own fault."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from sagl import SAGL
+from sagl.report.inputs import Inputs
+from sagl.report.run_data import collect
+from sagl.report.summary import (
+    check_agreement,
+    check_collapse,
+    check_confidence,
+    check_empty,
+    check_moving,
+    check_order,
+    check_sorted,
+    check_views,
+    concerns,
+)
+from sagl.views import Views
+from tests.conftest import clustered_views
+
+
+def test_a_good_run_has_none(small_data):
+    settled = SAGL.load(small_data.directory)
+    settled.history_ = [settled.history_[-1] | {"changed": 0.0}]
+    assert concerns(replace(small_data, model=settled)) == []
+
+
+def test_empty_clusters(altered, small_data):
+    assert check_empty(small_data) is None
+    data = altered(clusters=[c for c in small_data.clusters if c.number != 2])
+    found = check_empty(data)
+    assert found.title == "1 of 4 clusters are empty"
+    assert "cluster 2." in found.text
+    assert "gamma" in found.text
+
+
+def test_collapse(altered):
+    labels = np.zeros(240, dtype=int)
+    labels[:30] = np.arange(30) % 3 + 1
+    assert "Cluster 0 holds 87.5%" in check_collapse(altered(labels)).text
+    assert check_collapse(altered(np.arange(240) % 4)) is None
+
+
+def test_unfinished_training(altered, small_data):
+    for changed, expected in ((0.3, True), (0.001, False)):
+        model = SAGL.load(small_data.directory)
+        model.history_ = [{"changed": changed}]
+        found = check_moving(replace(small_data, model=model))
+        assert (found is not None) == expected
+
+
+def test_a_run_without_history_has_nothing_to_say_about_it(small_data):
+    model = SAGL.load(small_data.directory)
+    model.history_ = []
+    assert check_moving(replace(small_data, model=model)) is None
+
+
+def test_doubt(altered):
+    assert check_confidence(altered(confidence=np.full(240, 0.3))) is not None
+    assert check_confidence(altered(confidence=np.full(240, 0.9))) is None
+
+
+def test_views_that_disagree(altered):
+    apart = np.stack([np.zeros(240), np.arange(240) % 4])
+    assert "25.0%" in check_agreement(altered(view_labels=apart)).text
+    assert check_agreement(altered(view_labels=None)) is None
+
+
+def test_views_that_repeat_each_other(altered, small_data):
+    views, _ = clustered_views()
+    twice = Views({"a": views["wide"], "b": views["wide"][:, ::-1] * 2})
+    [found] = check_views(altered(inputs=replace(small_data.inputs, views=twice)))
+    assert "a and b repeat each other" in found.text
+    rng = np.random.default_rng(0)
+    apart = Views({"a": rng.normal(size=(240, 5)), "b": rng.normal(size=(240, 5))})
+    [found] = check_views(altered(inputs=replace(small_data.inputs, views=apart)))
+    assert "little in common" in found.title
+
+
+def test_sorted_samples(altered):
+    in_order = np.repeat([0, 1, 2, 3], 60)
+    assert "98.7%" in check_sorted(altered(in_order)).text
+    mixed = np.random.default_rng(0).permutation(in_order)
+    assert check_sorted(altered(mixed)) is None
+
+
+def test_order_dependence_of_batches(tmp_path):
+    # Noisy samples, sorted by class: batch mates of the own class pull them along.
+    views, labels = clustered_views(800, spread=2.0)
+    ids = [str(row) for row in range(800)]
+    by_class = np.argsort(labels, kind="stable")
+    mixed = np.random.default_rng(1).permutation(800)
+    found = []
+    for name, order in (("sorted", by_class), ("mixed", mixed)):
+        model = SAGL(4, recipe="paper", steps=150, random_state=0).fit(views[order])
+        model.save(tmp_path / name)
+        data = collect(tmp_path / name, Inputs(ids, views[order]))
+        found.append(check_order(data))
+    assert "change cluster when their order is shuffled" in found[0].text
+    assert found[1] is None
