@@ -21,6 +21,10 @@ DEFAULT_VIEWS = {
     "banking77_text": ("mpnet", "use_ml3"),
     "handwritten": ("fac", "fou", "kar", "mor", "pix", "zer"),
     "scene15": ("v20", "v40", "v59"),
+    "cub10": ("googlenet", "doc2vec"),
+    "bbcsport": ("terms1", "terms2"),
+    "landuse21": ("gist", "pyramid", "lbp"),
+    "wiki": ("sift", "topics"),
 }
 
 
