@@ -48,8 +48,8 @@ def run(job: Job) -> Job:
     found = [candidates[0].labels for candidates in (even, free)]
     before, after = (evidence(space, clusters, C) for clusters in found)
     return {
-        "even": clustering_accuracy(truth, found[0].numpy()),
-        "free": clustering_accuracy(truth, found[1].numpy()),
+        "balanced": clustering_accuracy(truth, found[0].numpy()),
+        "any": clustering_accuracy(truth, found[1].numpy()),
         "gain": after.share - before.share,
         "given_up": before.entropy - after.entropy,
         "clear": is_clear(before, after),
@@ -67,11 +67,11 @@ def main() -> None:
         for seed in range(options.repeats)
     ]
     results = measure(jobs, run, options.cache, options.jobs)
-    head = ("set", "tail", "seed", "even", "free", "gain", "given up", "taken")
+    head = ("set", "tail", "seed", "balanced", "any", "gain", "given up", "taken")
     print("|", " | ".join(head), "|")
     print("|" + "---|" * len(head))
     for r in results:
-        taken = "free" if r["clear"] else "even"
+        taken = "any" if r["clear"] else "balanced"
         print(
             f"| {r['set']} | 1:{r['tail']} | {r['seed']} | {r['even']:.3f} "
             f"| {r['free']:.3f} | {r['gain']:.3f} | {r['given_up']:.2f} | {taken} |"

@@ -294,23 +294,23 @@ class TestClusterSizes:
     def test_auto_lets_go_where_that_is_clear(self):
         uneven, truth = blobs(UNEVEN)
         model = SAGL(5, steps=5, random_state=0).fit(uneven)
-        assert model.cluster_sizes_ == "free"
+        assert model.cluster_sizes_ == "any"
         assert clustering_accuracy(truth, model.labels_) > 0.95
 
     def test_auto_does_not_let_go_of_what_is_even(self, views, labels):
         model = SAGL(4, steps=5, random_state=0).fit(views)
-        assert model.cluster_sizes_ == "even"
+        assert model.cluster_sizes_ == "balanced"
         assert clustering_accuracy(labels, model.labels_) > 0.95
 
     def test_even_never_lets_go(self):
         uneven, truth = blobs(UNEVEN)
-        model = SAGL(5, cluster_sizes="even", steps=5, random_state=0).fit(uneven)
-        assert model.cluster_sizes_ == "even"
+        model = SAGL(5, cluster_sizes="balanced", steps=5, random_state=0).fit(uneven)
+        assert model.cluster_sizes_ == "balanced"
         assert clustering_accuracy(truth, model.labels_) < 0.8
 
     def test_free_always_lets_go(self, views, labels):
-        model = SAGL(4, cluster_sizes="free", steps=5, random_state=0).fit(views)
-        assert model.cluster_sizes_ == "free"
+        model = SAGL(4, cluster_sizes="any", steps=5, random_state=0).fit(views)
+        assert model.cluster_sizes_ == "any"
         assert clustering_accuracy(labels, model.labels_) > 0.95
 
     def test_new_samples_of_small_clusters_are_known(self):
@@ -319,14 +319,14 @@ class TestClusterSizes:
         assert clustering_accuracy(truth[1::2], model.predict(uneven[1::2])) > 0.95
 
     def test_without_a_search_there_is_nothing_to_tell(self, views):
-        params = {"refine": False, "cluster_sizes": "free", "random_state": 0}
+        params = {"refine": False, "cluster_sizes": "any", "random_state": 0}
         model = SAGL(4, steps=5, **params).fit(views)
         assert not hasattr(model, "cluster_sizes_")
 
     def test_another_value_is_refused(self, views):
-        message = "^cluster_sizes must be one of 'auto', 'even', 'free'; got 'any'$"
+        message = "^cluster_sizes must be one of 'auto', 'balanced', 'any'; got 'even'$"
         with pytest.raises(ValueError, match=message):
-            SAGL(4, cluster_sizes="any").fit(views)
+            SAGL(4, cluster_sizes="even").fit(views)
 
 
 def test_doubt_takes_more_than_one_partition(views):

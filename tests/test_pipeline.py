@@ -141,7 +141,7 @@ class TestHeads:
     def test_together_they_say_what_regressions_say_of_samples_left_out(self, started):
         space, truth, features, network = started
         space = space.weighted([3.0, 1.0])
-        set_heads(network, space, truth, "even")
+        set_heads(network, space, truth, "balanced")
         said = [
             view.linear(h).values + view.bias
             for view, h in zip(network.view_networks, features, strict=True)
@@ -155,7 +155,7 @@ class TestHeads:
         assert float(mean.std()) == pytest.approx(1.0, abs=0.2)
         assert float(network.graph_weight) == 2.0
 
-    @pytest.mark.parametrize("sizes", ["even", "free"])
+    @pytest.mark.parametrize("sizes", ["balanced", "any"])
     def test_nobody_is_put_into_a_cluster_that_was_empty(self, problem, sizes):
         space, truth = problem
         network = network_for(space, C + 1)
@@ -172,7 +172,7 @@ class TestHeads:
         views, truth = blobs(UNEVEN)
         space, labels = space_of(views), torch.from_numpy(truth)
         right = {}
-        for sizes in ("even", "free"):
+        for sizes in ("balanced", "any"):
             network = network_for(space, 5)
             set_heads(network, space, labels, sizes)
             values = [
@@ -181,8 +181,8 @@ class TestHeads:
             ]
             said = torch.stack(values).mean(dim=0).argmax(dim=1)
             right[sizes] = float((said == labels).float().mean())
-        assert right["free"] >= right["even"]
-        assert right["free"] > 0.95
+        assert right["any"] >= right["balanced"]
+        assert right["any"] > 0.95
 
 
 @checked
@@ -279,14 +279,14 @@ class TestModel:
             assert abs(A - A.T).max() > 0.05
 
     @pytest.mark.parametrize(
-        ("wanted", "found"), [("auto", "free"), ("even", "even"), ("free", "free")]
+        ("wanted", "found"), [("auto", "any"), ("balanced", "balanced"), ("any", "any")]
     )
     def test_sizes_are_let_go_where_that_is_clear_or_wanted(self, wanted, found):
         views, truth = blobs(UNEVEN)
         model = SAGL(5, cluster_sizes=wanted, steps=5, random_state=0).fit(views)
         assert model.cluster_sizes_ == found
         accuracy = clustering_accuracy(truth, model.labels_)
-        assert accuracy > 0.95 if found == "free" else accuracy < 0.8
+        assert accuracy > 0.95 if found == "any" else accuracy < 0.8
 
     def test_the_width_of_z(self, views):
         widths = {"auto": [12, 6], "C": [4, 4], 3: [3, 3]}

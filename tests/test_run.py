@@ -487,15 +487,15 @@ def test_an_estimated_number_and_the_score_come_back(views, tmp_path):
     assert again.cluster_count_ == model.cluster_count_
     assert again.score_ == model.score_
     assert again.view_weights_ == model.view_weights_
-    assert again.cluster_sizes_ == model.cluster_sizes_ == "even"
+    assert again.cluster_sizes_ == model.cluster_sizes_ == "balanced"
 
 
 def test_sizes_of_clusters_come_back(views, tmp_path):
-    model = fit(views, steps=5, cluster_sizes="free")
+    model = fit(views, steps=5, cluster_sizes="any")
     model.save(tmp_path / "run")
     again = SAGL.load(tmp_path / "run")
-    assert again.cluster_sizes_ == model.cluster_sizes_ == "free"
-    assert again.cluster_sizes == again.settings_.cluster_sizes == "free"
+    assert again.cluster_sizes_ == model.cluster_sizes_ == "any"
+    assert again.cluster_sizes == again.settings_.cluster_sizes == "any"
     fit(views, steps=5, refine=False).save(tmp_path / "not refined")
     assert not hasattr(SAGL.load(tmp_path / "not refined"), "cluster_sizes_")
 
@@ -506,7 +506,7 @@ def test_a_run_from_before_sizes_could_be_free_is_even(run):
         del place["cluster_sizes"]
     (run / "config.json").write_text(json.dumps(config))
     again = SAGL.load(run)
-    assert again.settings_.cluster_sizes == "even"
+    assert again.settings_.cluster_sizes == "balanced"
     assert not hasattr(again, "cluster_sizes_")
 
 

@@ -119,9 +119,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Whether the clusters that the network found are taken, with others, as the start
         of a search for those that views and neighbours predict best; the network is
         then set to predict them.
-    cluster_sizes : {"auto", "even", "free"}, default="auto"
-        Of clusters that ``refine`` finds: "even" makes them of about equal sizes,
-        "free" of any, "auto" of any only where the evidence for them is clear.
+    cluster_sizes : {"auto", "balanced", "any"}, default="auto"
+        Of clusters that ``refine`` finds: "balanced" makes them of about equal sizes,
+        "any" of any, "auto" of any only where the evidence for them is clear.
     n_restarts : int, default=1
         How many networks are trained, from different seeds; a score that needs no
         labels chooses among them, or the search starts from all of them.
@@ -176,7 +176,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     view_weights_ : tuple of float
         With ``refine``: how much each view counts, one in all, by what its neighbours
         know of the clusters of the other views.
-    cluster_sizes_ : {"even", "free"}
+    cluster_sizes_ : {"balanced", "any"}
         With ``refine``: whether clusters were made of about equal or of any sizes.
     n_clusters_ : int
         The number of clusters, given or estimated.

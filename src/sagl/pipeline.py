@@ -238,8 +238,8 @@ def _of_any_size(
     bar: Bar,
 ) -> tuple[list[Candidate], Sizes]:
     """Candidates of unequal sizes, where they are asked for or clearly better."""
-    if settings.cluster_sizes == "even":
-        return candidates, "even"
+    if settings.cluster_sizes == "balanced":
+        return candidates, "balanced"
     other = unequal(
         space,
         settings.n_clusters,
@@ -249,7 +249,7 @@ def _of_any_size(
         journal=journal,
         on_step=bar.update,
     )
-    return (candidates, "even") if other is None else (other, "free")
+    return (candidates, "balanced") if other is None else (other, "any")
 
 
 @torch.no_grad()
@@ -281,7 +281,7 @@ def _line(space: Space, Y: Tensor, sizes: Sizes) -> Line:
     """
     p = left_out(space, Y)
     used = Y.any(dim=0)
-    if sizes == "even":
+    if sizes == "balanced":
         slope = (1 / p.std(dim=0).clamp_min(1e-6)).masked_fill(~used, 0)
         return Line(p.mean(dim=0), slope)
     middle, slope = line(p, Y)

@@ -54,6 +54,7 @@ ALL_VIEWS = "all views"  # what graph.npz is called where views have names
 # All samples attend to all: beyond so many, graphs are computed only when asked for.
 GRAPH_LIMIT = 50_000
 _VOTERS = "voters."  # how their tensors are called, beside those of the anchors
+_FORMER_SIZES = {"even": "balanced", "free": "any"}  # words of formats 3 and 4
 _T = TypeVar("_T")
 _PARTS = (MODEL, ANCHORS, HISTORY, LABELS)
 
@@ -206,6 +207,9 @@ def read_run(directory: Path) -> SavedRun:
         anchors, _ = read_tensors(directory / ANCHORS)
         history = (directory / HISTORY).read_text(encoding="utf-8").splitlines()
         labels, confidence = read_prediction_table(directory / LABELS)
+        for part in (config, config["settings"], config["params"]):
+            sizes: Any = part.get("cluster_sizes")
+            part["cluster_sizes"] = _FORMER_SIZES.get(sizes, sizes)
         known = {field.name for field in fields(Settings)}
         settings = Settings(
             **{k: v for k, v in config["settings"].items() if k in known}

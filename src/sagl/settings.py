@@ -68,7 +68,7 @@ class Settings:
     tolerance: float
     patience: int
     seed: int
-    cluster_sizes: ClusterSizes = "even"  # as runs have it that do not say
+    cluster_sizes: ClusterSizes = "balanced"  # as runs have it that do not say
     width: int | None = None  # of z; None is the paper's, one per cluster
 
     def as_dict(self) -> dict[str, Any]:

@@ -24,9 +24,9 @@ def options(tmp_path_factory):
 @pytest.mark.parametrize(
     ("more", "given", "found"),
     [
-        ((), "auto", "even"),
-        (("--cluster-sizes", "even"), "even", "even"),
-        (("--cluster-sizes", "free"), "free", "free"),
+        ((), "auto", "balanced"),
+        (("--cluster-sizes", "balanced"), "balanced", "balanced"),
+        (("--cluster-sizes", "any"), "any", "any"),
     ],
 )
 def test_sizes_of_clusters(sagl_cli, options, tmp_path, more, given, found):
@@ -60,5 +60,5 @@ def test_other_sizes_are_refused_by_name(sagl_cli, options, tmp_path):
     run = tmp_path / "run"
     code, _, error = sagl_cli("fit", *options, "--cluster-sizes", "big", "--out", run)
     assert code == 2
-    assert "cluster_sizes must be one of 'auto', 'even', 'free'; got 'big'" in error
+    assert "cluster_sizes must be one of 'auto', 'balanced', 'any'; got 'big'" in error
     assert not (run / "config.json").exists()

@@ -21,7 +21,7 @@ def test_it_runs(tmp_path, sagl_cli):  # noqa: F811
         **{"recipe": "released", "steps": 5, "batch_size": 30, "learning_rate": 0.01},
         **{"gamma": 3.5, "beta": 0.25, "dropout": 0.2, "alpha": 2.0, "graph": "sparse"},
         **{"gate": "none", "refine": False, "n_restarts": 1, "n_anchors": 20},
-        "cluster_sizes": "free",
+        "cluster_sizes": "any",
     }
     words = shlex.split(fit_command(part, 4, params))
     assert words[0] == "sagl"

@@ -32,7 +32,7 @@ def odds(p, membership):
 
 def scaled(p, Y, sizes):
     """Cluster by cluster: to a deviation of one, or to a tenth of log odds."""
-    if sizes == "even":
+    if sizes == "balanced":
         return p / p.std(dim=0)
     columns = []
     for k in range(C):
@@ -54,19 +54,19 @@ def obvious(space, start, near, graph, sizes):
         p = scaled(p, Y, sizes)
         p[:, old] = near[:, old]
         Y = (p / (0.3 * (0.1 / 0.3) ** (step / STEPS))).softmax(dim=1)
-        for _ in range(3 if sizes == "even" else 0):
+        for _ in range(3 if sizes == "balanced" else 0):
             Y = Y / Y.sum(dim=0)
             Y = Y / Y.sum(dim=1, keepdim=True)
     return Y.argmax(dim=1)
 
 
-@pytest.mark.parametrize("sizes", ["even", "free"])
+@pytest.mark.parametrize("sizes", ["balanced", "any"])
 @pytest.mark.parametrize("new", [[0, 1], [2, 3, 1], [3, 0, 2, 1]])
 @pytest.mark.parametrize("seed", range(5))
 def test_is_the_obvious_loop(problem, seed, new, sizes):
     space, truth = problem
     given = [arbitrary(seed), arbitrary(seed + 100)]
-    if sizes == "free":
+    if sizes == "any":
         given = [partly(truth, seed), partly(truth, seed + 100)]
     near, graph = outlook(space, given[0], C, sizes)
     kept = near.clone()
@@ -96,7 +96,7 @@ def test_clusters_of_unequal_sizes_stay_only_where_sizes_are_free(uneven):
         sizes: anneal(
             space, softened(truth, 5), hot=0.3, steps=40, first_graph=0.0, sizes=sizes
         )
-        for sizes in ("even", "free")
+        for sizes in ("balanced", "any")
     }
-    assert clustering_accuracy(truth, found["free"]) > 0.95
-    assert clustering_accuracy(truth, found["even"]) < 0.85
+    assert clustering_accuracy(truth, found["any"]) > 0.95
+    assert clustering_accuracy(truth, found["balanced"]) < 0.85

@@ -95,7 +95,7 @@ class TestFreeSizes:
             labels = torch.where(truth == other, one, truth)
             before = clustering_accuracy(truth, labels)
             # To use the empty cluster is what is proposed first.
-            found = jump(space, labels, 5, considered=1, sizes="free")
+            found = jump(space, labels, 5, considered=1, sizes="any")
             assert clustering_accuracy(truth, found) > max(0.95, before)
             assert len(found.unique()) == 5
 
@@ -105,7 +105,7 @@ class TestFreeSizes:
         arbitrary = torch.randint(5, (len(truth),), generator=generator)
         for labels in (truth, torch.where(truth == 1, 0, truth), arbitrary):
             before = evidence(space, labels, 5).value
-            found = jump(space, labels, 5, proposals=5, sizes="free")
+            found = jump(space, labels, 5, proposals=5, sizes="any")
             assert evidence(space, found, 5).value >= before
 
 

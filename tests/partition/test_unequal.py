@@ -48,7 +48,7 @@ def test_others_are_the_starts_of_the_search_let_go(uneven, even_of_uneven):
     assert len(starts) == 3  # two of k-means, one spectral
     for start, other in zip(starts, others, strict=True):
         soft = softened(start, C)
-        labels = anneal(space, soft, hot=0.3, steps=40, first_graph=0.0, sizes="free")
+        labels = anneal(space, soft, hot=0.3, steps=40, first_graph=0.0, sizes="any")
         assert torch.equal(other.labels, labels)
         assert other.score == score(space, labels, C)
         assert other.own_start

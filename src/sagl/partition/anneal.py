@@ -27,7 +27,7 @@ from sagl.nn.sparse import CSR, multiply
 from sagl.partition.evidence import log_odds
 from sagl.partition.space import Space, affinity, mean_of, one_hot, row_stochastic
 
-Sizes = Literal["even", "free"]  # of clusters
+Sizes = Literal["balanced", "any"]  # of clusters
 
 GRAPH_WEIGHT = 0.5
 START, WARM, COOL, COLD = 1.0, 0.5, 0.3, 0.1
@@ -46,7 +46,7 @@ def anneal(
     hot: float = START,
     cold: float = COLD,
     first_graph: float = 0.4,
-    sizes: Sizes = "even",
+    sizes: Sizes = "balanced",
 ) -> Tensor:
     """Labels (n,) that soft labels Y, (n, C), condense to.
 
@@ -72,7 +72,7 @@ def polish(
     *,
     hot: float = COOL,
     steps: int = 40,
-    sizes: Sizes = "even",
+    sizes: Sizes = "balanced",
 ) -> Tensor:
     """Labels (n,) that labels (n,) condense to when they are warmed up a little."""
     soft = softened(labels, n_clusters)
@@ -94,7 +94,7 @@ def anneal_new(
     graph: CSR,
     *,
     steps: int,
-    sizes: Sizes = "even",
+    sizes: Sizes = "balanced",
 ) -> list[Tensor]:
     """Labels (n,) that each start condenses to, the other clusters predicted as before.
 
@@ -121,7 +121,7 @@ def anneal_new(
 
 @torch.no_grad()
 def outlook(
-    space: Space, labels: Tensor, n_clusters: int, sizes: Sizes = "even"
+    space: Space, labels: Tensor, n_clusters: int, sizes: Sizes = "balanced"
 ) -> tuple[Tensor, CSR]:
     """p, (n, C), and the graph that annealing would have near labels (n,)."""
     Y = softened(labels, n_clusters)
@@ -145,16 +145,16 @@ def _representations(
 
 def _comparable(p: Tensor, centred: Tensor, sizes: Sizes) -> Tensor:
     """Clusters brought to one scale: of unit deviation, or as log odds."""
-    if sizes == "free":
+    if sizes == "any":
         above = centred - centred.amin(dim=0)
         return _CALM * log_odds(p, above / above.amax(dim=0).clamp_min(1e-9))
     return p / p.std(dim=0).clamp_min(1e-6)
 
 
 def _condensed(p: Tensor, temperature: float, sizes: Sizes) -> Tensor:
-    """softmax; for even sizes, shares brought close to equal (Sinkhorn's steps)."""
+    """softmax; for balanced sizes, shares brought close to equal (Sinkhorn's steps)."""
     Y = torch.softmax(p / temperature, dim=1)
-    if sizes == "free":
+    if sizes == "any":
         return Y
     n, C = Y.shape
     of_rows = Y.new_ones(n)

@@ -33,7 +33,7 @@ def jump(
     *,
     proposals: int = PROPOSALS,
     considered: int = CONSIDERED,
-    sizes: Sizes = "even",
+    sizes: Sizes = "balanced",
 ) -> Tensor:
     """Labels (n,) of at least the same score, from labels 0 … C − 1, (n,).
 
@@ -77,7 +77,7 @@ def filled(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
 
 
 def _value(space: Space, labels: Tensor, n_clusters: int, sizes: Sizes) -> float:
-    if sizes == "free":
+    if sizes == "any":
         return evidence(space, labels, n_clusters).value
     return score(space, labels, n_clusters).total
 
@@ -86,7 +86,7 @@ def _proposals(
     space: Space, labels: Tensor, n_clusters: int, considered: int, sizes: Sizes
 ) -> list[Start]:
     """Partitions with one merge and one split, the most promising first."""
-    judge = mistaken if sizes == "free" else confusion
+    judge = mistaken if sizes == "any" else confusion
     pairs = _alike(judge(space, labels, n_clusters))[:considered]
     halves = _halves(space, labels, n_clusters)[:considered]
     found = []

@@ -3,7 +3,7 @@
 What a score of information likes best are clusters of equal sizes: they could tell
 most. Where one group is twenty times as large as another, it cuts the large one to
 pieces and throws small ones together. So the best even clusters are let go: annealed
-with free sizes, merged and split by what they tell *per* entropy. Two numbers decide
+to any sizes, merged and split by what they tell *per* entropy. Two numbers decide
 whether that was right: how much larger a share of the labels views and neighbours now
 predict, and how much entropy was given up for it. Even clusters that are right also
 gain a little by becoming fewer in effect, so none may be left empty, and only what
@@ -27,7 +27,7 @@ from sagl.partition.score import score
 from sagl.partition.search import Candidate
 from sagl.partition.space import Space
 
-ClusterSizes = Literal["auto", "even", "free"]
+ClusterSizes = Literal["auto", "balanced", "any"]
 
 _STARTS = 2  # of k-means, beside the even clusters
 _ROUNDS = ((10, 100), (16, 400))  # how many considered and proposed, as in ``search``
@@ -68,7 +68,7 @@ def unequal(
     before = evidence(space, labels, C)
 
     def let_go(start: Tensor) -> Tensor:
-        return polish(space, start, C, sizes="free")
+        return polish(space, start, C, sizes="any")
 
     def value(found: Tensor) -> float:
         on_step()
@@ -76,11 +76,11 @@ def unequal(
 
     def from_centres(start: int) -> Tensor:
         centres = centre_labels(space, C, (seed + start) % 2**32)
-        return anneal(space, softened(centres, C), sizes="free")
+        return anneal(space, softened(centres, C), sizes="any")
 
     def jumped(labels: Tensor, considered: int, proposals: int) -> Tensor:
         labels = jump(
-            space, labels, C, proposals=proposals, considered=considered, sizes="free"
+            space, labels, C, proposals=proposals, considered=considered, sizes="any"
         )
         return filled(space, labels, C)  # fewer clusters always seem better
 
@@ -101,7 +101,7 @@ def unequal(
 
 
 def is_clear(even: Evidence, free: Evidence) -> bool:
-    """Whether clusters of free sizes are clearly better than even ones."""
+    """Whether clusters of any sizes are clearly better than balanced ones."""
     gain = free.share - even.share
     if gain < _GAIN:
         return False
