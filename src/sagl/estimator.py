@@ -79,23 +79,26 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Sparse Attention Graph Learning: clusters from several views, without labels.
 
     Per view a linear map, bilinear attention and an exact α-entmax projection yield a
-    sparse graph of samples; a self-supervised loss aligns the views. A parameter left
-    at None takes the value of the recipe.
+    sparse graph of samples. A search without labels finds clusters; the graph learns
+    them, and new samples are predicted by linear heads and by whom they attend to. A
+    parameter left at None takes the value of the recipe.
 
     Parameters
     ----------
     n_clusters : int or "auto"
         The number of clusters, at least 2; "auto" estimates it first
         (``sagl.selection.estimate_n_clusters``).
-    recipe : {"default", "paper", "released"}, default="default"
-        Where parameters that are None come from: our measured choice, the paper's
-        equations, or the authors' published code.
+    recipe : {"default", "network", "paper", "released"}, default="default"
+        Where parameters that are None come from: our measured choice, the same for the
+        paper's network without a search, the paper's equations, or the authors'
+        published code.
     gamma, beta : float, optional
         Weights of the diversity and of the alignment term.
     learning_rate : float, optional
         Of Adam.
     batch_size : int or "auto", default="auto"
-        Samples that see each other in a step; "auto" is six per cluster, at least 100.
+        Samples that see each other in a step; "auto" is six per cluster, at least 600
+        with a search and 100 without.
     epochs, steps : int, optional
         Length of the training, given one way or the other.
     dropout : float, optional
@@ -116,19 +119,22 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         "center" subtracts each view's mean and scales its mean norm to 10; "standard"
         brings columns to mean 0 and deviation 1, then rows to length 10.
     refine : bool, optional
-        Whether the clusters that the network found are taken, with others, as the start
-        of a search for those that views and neighbours predict best; the network is
-        then set to predict them.
+        Whether a search finds the clusters that views and neighbours predict best, and
+        the network's graph learns them. Without, the network finds clusters itself.
+    width : int, "auto" or "C", default="auto"
+        Of the linear features z by which samples are compared: "C" is the paper's, one
+        per cluster; "auto" is 64 with a search and "C" without.
     cluster_sizes : {"auto", "balanced", "any"}, default="auto"
         Of clusters that ``refine`` finds: "balanced" makes them of about equal sizes,
         "any" of any, "auto" of any only where the evidence for them is clear.
     n_restarts : int, default=1
-        How many networks are trained, from different seeds; a score that needs no
-        labels chooses among them, or the search starts from all of them.
-    self_loops : bool, default=True
+        The search starts from so many times eight partitions. Without a search, how many
+        networks are trained, from different seeds; a score that needs no labels chooses.
+    self_loops : bool, optional
         Whether a training sample may attend to itself.
     n_anchors : int or "auto", default="auto"
-        Training samples kept for prediction; "auto" is five batches, at least 2,000.
+        Training samples that new ones attend to; "auto" is those of the search, 5,000 or
+        20 per cluster, and without a search five batches, at least 2,000.
     tolerance : float, default=0.001
         Training stops when at most this share of samples changes cluster...
     patience : int, default=10
@@ -164,10 +170,12 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     network_ : Network
         The trained network.
     anchors_ : list of Tensor
-        Linear features of the anchors, (a, C), one tensor per view.
+        Linear features z of the anchors, (a, D), one tensor per view.
+    anchor_labels_ : Tensor or None
+        With ``refine``: the clusters of the anchors.
     voters_ : Voters or None
-        With ``refine``, unless they know far less than the network: training samples
-        whose clusters count in the prediction of samples near them.
+        Of a run that sagl 0.1 saved: samples whose clusters count in the prediction of
+        samples near them.
     score_ : Score
         How well views and neighbours predict the clusters, in nats, if it was measured:
         with ``refine`` or several restarts.
