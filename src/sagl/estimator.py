@@ -128,13 +128,13 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Of clusters that ``refine`` finds: "balanced" makes them of about equal sizes,
         "any" of any, "auto" of any only where the evidence for them is clear.
     n_restarts : int, default=1
-        The search starts from so many times eight partitions. Without a search, how many
-        networks are trained, from different seeds; a score that needs no labels chooses.
+        The search starts from so many times eight partitions. Without a search, so many
+        networks are trained, and a score that needs no labels chooses among them.
     self_loops : bool, optional
         Whether a training sample may attend to itself.
     n_anchors : int or "auto", default="auto"
-        Training samples that new ones attend to; "auto" is those of the search, 5,000 or
-        20 per cluster, and without a search five batches, at least 2,000.
+        Training samples that new ones attend to; "auto" is those of the search, 5,000
+        or 20 per cluster, and without a search five batches, at least 2,000.
     tolerance : float, default=0.001
         Training stops when at most this share of samples changes cluster...
     patience : int, default=10
