@@ -126,7 +126,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         per cluster; "auto" is 64 with a search and "C" without.
     cluster_sizes : {"auto", "balanced", "any"}, default="auto"
         Of clusters that ``refine`` finds: "balanced" makes them of about equal sizes,
-        "any" of any, "auto" of any only where the evidence for them is clear.
+        "any" of any, "auto" of any only where those are told apart better.
     n_restarts : int, default=1
         The search starts from so many times eight partitions. Without a search, so many
         networks are trained, and a score that needs no labels chooses among them.

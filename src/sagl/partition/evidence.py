@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sagl.partition.score import joint, neighbour_information
+from sagl.partition.score import joint, neighbour_information, neighbour_table
 from sagl.partition.space import Space, one_hot
 
 _TINY = 1e-6
@@ -70,6 +70,27 @@ def mistaken(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
     """As ``score.confusion``, with clusters of any size told apart fairly."""
     found = left_out_evidence(space, labels, n_clusters)
     return space.mean([joint(e.argmax(dim=1), labels, n_clusters) for e in found])
+
+
+@torch.no_grad()
+def recall(space: Space, labels: Tensor, n_clusters: int) -> float:
+    """How much of a cluster is known as such, mean over clusters: 0 to 2.
+
+    By the regressions of all views, each sample left out, and again by neighbours.
+    Clusters count alike, whatever their sizes, so that partitions of any sizes can be
+    compared; an empty one is not counted.
+    """
+    Y = one_hot(labels, n_clusters)
+    share = Y.mean(dim=0)
+    used = share > 0
+    z = space.mean([fit.left_out(Y - share) for fit in space.fits])
+    e = _TRUST * log_odds(z, Y) + share.clamp_min(1e-9).log()
+    tables = (
+        joint(labels, e.argmax(dim=1), n_clusters),
+        neighbour_table(space, labels, n_clusters),
+    )
+    shares = [table.diagonal()[used] / table.sum(dim=1)[used] for table in tables]
+    return sum(float(known.mean()) for known in shares)
 
 
 class Evidence(NamedTuple):

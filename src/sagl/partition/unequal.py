@@ -1,13 +1,13 @@
-"""Clusters of unequal sizes, where the evidence for them is clear.
+"""Clusters of unequal sizes, where they are told apart better than balanced ones.
 
 What a score of information likes best are clusters of equal sizes: they could tell
 most. Where one group is twenty times as large as another, it cuts the large one to
-pieces and throws small ones together. So the best even clusters are let go: annealed
-to any sizes, merged and split by what they tell *per* entropy. Two numbers decide
-whether that was right: how much larger a share of the labels views and neighbours now
-predict, and how much entropy was given up for it. Even clusters that are right also
-gain a little by becoming fewer in effect, so none may be left empty, and only what
-gains clearly more is believed.
+pieces and throws small ones together. So the best balanced clusters are let go:
+annealed to any sizes, merged and split by what they tell *per* entropy. That in turn
+likes to throw together what overlaps, and to leave crumbs. Whether it was right is
+decided by the recall of each cluster, mean over clusters, small ones counting as much
+as large ones (``evidence.recall``): pieces of one group are mistaken for each other,
+and so are crumbs for what they were broken from.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Literal
 from torch import Tensor
 
 from sagl.partition.anneal import anneal, polish, softened
-from sagl.partition.evidence import Evidence, evidence
+from sagl.partition.evidence import evidence, recall
 from sagl.partition.journal import Journal
 from sagl.partition.moves import filled, jump
 from sagl.partition.proposals import centre_labels
@@ -31,9 +31,6 @@ ClusterSizes = Literal["auto", "balanced", "any"]
 
 _STARTS = 2  # of k-means, beside the even clusters
 _ROUNDS = ((10, 100), (16, 400))  # how many considered and proposed, as in ``search``
-# What must be gained of the share, per nat of entropy given up, and by what factor when
-# entropy falls by a factor: with few clusters, a nat is much.
-_GAIN, _PER_NAT, _ELASTICITY = 0.04, 0.3, 0.65
 
 
 def unequal(
@@ -62,10 +59,11 @@ def unequal(
         Told of each of ``steps_of()`` steps, unless it ends early.
     """
     C = n_clusters
-    # The thresholds below were set with the neighbours of each view alone.
+    # Neighbours in each view alone judge the moves: those in the attention graph are so
+    # few and near that crumbs look whole to them.
     space = space.attending(None)
     labels = even[0].labels
-    before = evidence(space, labels, C)
+    before = recall(space, labels, C)
 
     def let_go(start: Tensor) -> Tensor:
         return polish(space, start, C, sizes="any")
@@ -91,25 +89,13 @@ def unequal(
     for considered, proposals in _ROUNDS:
         best = keep(partial(jumped, best, considered, proposals))
         on_step()
-        if doubted and not is_clear(before, evidence(space, best, C)):
+        if doubted and recall(space, best, C) <= before:
             return None
     others = [let_go(candidate.labels) for candidate in even if candidate.own_start]
     return [
         Candidate(best, "unequal", score(space, best, C), False),
         *(Candidate(o, "let go", score(space, o, C), True) for o in others),
     ]
-
-
-def is_clear(even: Evidence, free: Evidence) -> bool:
-    """Whether clusters of any sizes are clearly better than balanced ones."""
-    gain = free.share - even.share
-    if gain < _GAIN:
-        return False
-    given_up = even.entropy - free.entropy
-    if given_up <= 0:
-        return True
-    factor = (even.entropy / max(free.entropy, 1e-9)) ** _ELASTICITY
-    return gain >= _PER_NAT * given_up and free.share >= factor * even.share
 
 
 def steps_of() -> int:
