@@ -55,11 +55,19 @@ def add(table: Path, runs: Mapping[str, Job]) -> None:
 
 
 def measure(
-    jobs: Iterable[Job], run: Callable[[Job], Job], table: Path, workers: int
+    jobs: Iterable[Job],
+    run: Callable[[Job], Job],
+    table: Path,
+    workers: int,
+    revision: str | None = REVISION,
 ) -> list[Job]:
-    """Run each job that the table does not hold yet; return all results."""
+    """Run each job that the table does not hold yet; return all results.
+
+    Without a revision, jobs name it themselves where results depend on it.
+    """
     jobs = list(jobs)
-    keys = [_text({**job, "revision": REVISION}) for job in jobs]
+    common = {} if revision is None else {"revision": revision}
+    keys = [_text({**job, **common}) for job in jobs]
     known = read(table)
     with ProcessPoolExecutor(workers) as pool:
         running = {

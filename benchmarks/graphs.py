@@ -21,7 +21,7 @@ apart either: all is in double. Nothing is sampled.
 
 Measures are those of sagl.evaluation.graphs, the same known labels for all. Results are
 kept in --cache, and what is there is not measured again; those of methods that are
-fitted belong to a REVISION.
+fitted belong to a revision of the algorithm (sagl/_version.py).
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LassoLars, orthogonal_mp
 
-from cache import Job, measure
+from cache import TABLES, Job, measure
 from data import Split, all_views, load
 from sagl import SAGL
+from sagl._version import REVISION
 from sagl.baselines import MSRL
 from sagl.baselines.features import resident, standardized
 from sagl.evaluation.graphs import graph_measures
 
-REVISION = 2  # raise it when what a fit finds changes: kept results are then void
 HERE = Path(__file__).parent
 OURS, SAME_DEGREE = "sagl", "knn-sagl"
 COLUMNS = {
@@ -326,7 +326,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=5, help="of what is fitted")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--cache", type=Path, default=HERE / "graphs.jsonl")
+    parser.add_argument("--cache", type=Path, default=TABLES / "graphs.jsonl.gz")
     parser.add_argument(
         "--picture", type=Path, default=HERE / "figures" / "graphs.png", metavar="FILE"
     )
@@ -341,9 +341,8 @@ def main() -> None:
             if name not in there:
                 raise SystemExit(f"there is no {what} {name!r}: {', '.join(there)}")
     jobs = jobs_of(options, views)
-    results = measure(
-        jobs, partial(run, data=options.data), options.cache, options.jobs
-    )
+    work = partial(run, data=options.data)
+    results = measure(jobs, work, options.cache, options.jobs, revision=None)
     table = tabulate(results)
     print(f"\n{markdown(table)}")
     draw(table, options.picture)

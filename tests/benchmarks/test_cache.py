@@ -31,15 +31,15 @@ def write_run(out, name, result):
     file.write_text(json.dumps(result))
 
 
-def test_what_was_measured_is_not_measured_again(tmp_path, monkeypatch):
+def test_what_was_measured_is_not_measured_again(tmp_path):
     table = tmp_path / "table.jsonl.gz"
     jobs = [{"n": n, "set": "pets"} for n in range(3)]
     expected = [{"n": n, "set": "pets", "value": n * n} for n in range(3)]
     assert cache.measure(jobs, square, table, 1) == expected
     assert cache.measure(jobs, refuse, table, 1) == expected
-    monkeypatch.setattr(cache, "REVISION", "another")
-    with pytest.raises(AssertionError, match="was measured before"):
-        cache.measure(jobs, refuse, table, 1)
+    for revision in ("another", None):
+        with pytest.raises(AssertionError, match="was measured before"):
+            cache.measure(jobs, refuse, table, 1, revision)
 
 
 def test_the_same_runs_are_the_same_bytes(tmp_path):

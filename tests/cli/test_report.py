@@ -7,6 +7,7 @@ import pytest
 
 from sagl import SAGL
 from sagl.experiments.fit import fit_run
+from sagl.run import ALL_VIEWS
 from tests.conftest import clustered_views
 from tests.report.pages import Page
 
@@ -28,7 +29,7 @@ def test_a_run_alone(sagl_cli, fitted):
     assert code == 0, err
     assert out.splitlines()[-1].startswith(str(fitted / "run" / "report.html"))
     page = Page((fitted / "run" / "report.html").read_text(encoding="utf-8"))
-    assert [view["name"] for view in page.payload[0]["views"]] == ["mean of the views"]
+    assert [view["name"] for view in page.payload[0]["views"]] == [ALL_VIEWS]
 
 
 def test_with_everything(sagl_cli, fitted, tmp_path):

@@ -179,7 +179,9 @@ class TestComparison:
     def test_a_run_that_outlasts_the_budget_is_stopped(
         self, source, tmp_path, monkeypatch
     ):
-        long = Method("long", "sagl.estimator:SAGL", params={"steps": 10**7})
+        # Without a tolerance it does not end early, however quick the machine is.
+        params = {"steps": 10**7, "tolerance": 0.0}
+        long = Method("long", "sagl.estimator:SAGL", params=params)
         comparison = Comparison(source, [long], tmp_path / "out", seeds=1, looks=1)
         found = []
         comparison.run(

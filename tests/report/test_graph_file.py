@@ -150,9 +150,9 @@ def test_given_samples_their_ids_and_labels(run, tmp_path):
     views, _ = clustered_views()
     clusters = SAGL.load(run).predict(views[rows])
     np.testing.assert_array_equal(opened.clusters, clusters)
-    mean = open_graph(run, store=tmp_path / "store").weights.toarray()
-    both = (graphs["wide"] + graphs["narrow"]).toarray() / 2
-    np.testing.assert_allclose(mean, both, atol=1e-7)
+    together = SAGL.load(run).attention_graph(views[rows], together=True)
+    weights = open_graph(run, store=tmp_path / "store").weights
+    np.testing.assert_allclose(weights.toarray(), together.toarray(), atol=1e-7)
 
 
 def test_files_beside_the_name_of_the_wanted_view(run, tmp_path):

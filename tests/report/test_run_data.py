@@ -1,17 +1,18 @@
 """Collecting what is known about a run: complete, and only its own."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import save_npz
 
 from sagl import SAGL
-from sagl.nn.voters import Voters
 from sagl.report.inputs import Inputs
 from sagl.report.run_data import attended, collect, describe_clusters, weight_between
 from sagl.run import ALL_VIEWS
+from sagl.views import Views
 from tests.conftest import clustered_views
 from tests.report.pages import random_graph
 
@@ -64,24 +65,23 @@ def test_views_of_other_samples_are_refused(small_run):
         collect(small_run, Inputs(numbered(240), views[:100]))
 
 
-def test_clusters_that_votes_decide_are_those_of_the_run(small_run, tmp_path):
-    views, _ = clustered_views()
-    model = SAGL.load(small_run)
-    network = model.labels_.copy()
-    voters = Voters(
-        [torch.from_numpy(h).half() for _, h in views.items()],
-        torch.from_numpy((network + 1) % 4),
-        [0.5, 0.5],
-        nearest=1,
-        weight=1000.0,
-    )
-    model.adopt(model.network_, model.settings_, views, voters)
-    model.labels_ = model.predict(views)
-    assert (model.labels_ != network).mean() > 0.5
+def test_clusters_that_votes_decide_are_those_of_the_run(tmp_path):
+    data = Path(__file__).parents[1] / "data"
+    with np.load(data / "run-0.1-answers.npz") as kept:
+        views = Views({name: kept[name] for name in ("a", "b")})
+    model = SAGL.load(data / "run-0.1")  # older runs have voters
+    voters = model.voters_
+    loud = voters._replace(labels=(voters.labels + 1) % 8, weight=1000.0)
+    predicted = []
+    for some in (None, loud):
+        parts = (model.settings_, views, model.network_, model.anchors_)
+        model._set_model(*parts, voters=some)
+        predicted.append(model.predict_with_confidence(views))
+    model.labels_, model.confidence_ = predicted[1]
+    assert (model.labels_ != predicted[0][0]).mean() > 0.5
     model.save(tmp_path / "voted")
-    inputs = Inputs(numbered(len(views)), views)
-    data = collect(tmp_path / "voted", inputs)
-    assert data.representations.shape == (len(views), 8)
+    collected = collect(tmp_path / "voted", Inputs(numbered(len(views)), views))
+    assert collected.representations.shape == (len(views), 16)
 
 
 def test_a_foreign_graph_is_not_used(small_run, tmp_path):
