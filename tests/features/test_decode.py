@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from sagl.features.decode import (
+from sagl.features.images import (
     MAX_PIXELS,
     image_from_bytes,
     image_from_file,

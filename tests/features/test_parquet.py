@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from sagl.features.files import read_array, read_labels
-from tests.features.samples import cut, numbers, refusal, write
+from tests.features.samples import cut, numbers, refusal
 
 
 def write_parquet(path: Path, columns: dict[str, Any]) -> Path:
@@ -114,15 +113,6 @@ def test_parquet_damaged_inside(tmp_path: Path) -> None:
     content[4:64] = b"\xff" * 60
     path.write_bytes(content)
     refusal(read_array, path)
-
-
-def test_parquet_without_pyarrow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    path = write(tmp_path / "a.parquet", "PAR1")
-    message = 'reading .parquet needs pyarrow: pip install "sagl[parquet]"'
-    assert refusal(read_array, path) == message
 
 
 def test_labels_of_parquet(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sagl.features.sources import parse_backbones
+from sagl.features.backbones import parse_backbones
 
 
 @pytest.mark.parametrize(
