@@ -102,12 +102,10 @@ def test_safetensors_bfloat16_among_other_tensors(tmp_path: Path) -> None:
 def test_npy_cut_short(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, numbers())
-    whole = path.stat().st_size
     cut(path, 5)
-    assert refusal(read_array, path) == (
-        f"is cut short: float32 of shape (7, 4) needs {whole} bytes, "
-        f"found {whole - 5}; copy or write it again"
-    )
+    message = refusal(read_array, path)
+    assert message.startswith("is cut short (")
+    assert message.endswith("; copy it or write it with np.save again")
 
 
 @pytest.mark.parametrize("kept", [3, 9, 30])
@@ -115,14 +113,14 @@ def test_npy_cut_in_its_header(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "a.npy"
     np.save(path, numbers())
     path.write_bytes(path.read_bytes()[:kept])
-    assert "is not a .npy file (EOF" in refusal(read_array, path)
+    assert refusal(read_array, path).startswith("is cut short (EOF")
 
 
 def test_npy_with_an_impossible_shape(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, numbers())
     path.write_bytes(path.read_bytes().replace(b"(7, 4)", b"(-7,4)"))
-    assert "is damaged" in refusal(read_array, path)
+    assert "is not a .npy file or damaged" in refusal(read_array, path)
 
 
 def test_npy_takes_no_key(tmp_path: Path) -> None:
@@ -166,9 +164,9 @@ def test_safetensors_cut_short(tmp_path: Path, n_bytes: int) -> None:
 
 
 def test_safetensors_of_a_type_that_numpy_lacks(tmp_path: Path) -> None:
-    path = write_safetensors(tmp_path / "a.safetensors", "F8_E4M3", [2, 2], b"abcd")
-    message = refusal(read_array, path)
-    assert message == "tensor 'x' is F8_E4M3, which NumPy lacks; save it as float32"
+    content = bytes([0x38, 0xB8, 0x40, 0])
+    path = write_safetensors(tmp_path / "a.safetensors", "F8_E4M3", [2, 2], content)
+    assert read_array(path).tolist() == [[1, -1], [2, 0]]
 
 
 @pytest.mark.parametrize("dtype", ["F32", "BF16"])

@@ -512,11 +512,9 @@ class TestRefused:
             run(tmp_path / "s", models={"v": liar})
 
 
-def test_progress_tells_rate_and_time_left(tmp_path, capsys):
+def test_progress_counts_samples(tmp_path, capsys):
     run(tmp_path / "s", progress=True)
-    shown = capsys.readouterr().err
-    assert "extracting" in shown
-    assert "samples/s" in shown
+    assert "extracting: 100 of 100 samples" in capsys.readouterr().err
     run(tmp_path / "t", progress=False)
     assert capsys.readouterr().err == ""
 

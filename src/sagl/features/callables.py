@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sagl.features.pretrained import check_features, optional_module
+from sagl.features.pretrained import check_features, describe_model, optional_module
 from sagl.features.samples import Kind
 
 if TYPE_CHECKING:
@@ -104,19 +104,15 @@ class FunctionBackbone:
 
     def describe(self) -> dict[str, Any]:
         """Like those of other backbones; the revision is a checksum of the source."""
-        return {
-            "source": "python",
-            "model": self.name.partition("#")[0],
-            "revision": _digest_source(self._function),
-            "kind": self.kind,
-            "dim": self.dim,
-            "pooling": None,
-            "normalized": False,
-            "preprocessing": {"prepare": self._prepare and _path_of(self._prepare)},
-            "licence": None,
-            "labels": None,
-            "library": _library(self._function),
-        }
+        return describe_model(
+            "python",
+            self.name.partition("#")[0],
+            _digest_source(self._function),
+            self.dim,
+            kind=self.kind,
+            preprocessing={"prepare": self._prepare and _path_of(self._prepare)},
+            library=_library(self._function),
+        )
 
     def _probe(self) -> int:
         sample: Any = "a text"

@@ -7,7 +7,6 @@ one process or several, in one go or after ten interruptions.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
@@ -16,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from sagl.features.backbones import Backbone, load_backbone, parse_backbones
 from sagl.features.manifest import (
@@ -40,6 +38,7 @@ from sagl.features.workers import (
     prepare_batches,
     watching_workers,
 )
+from sagl.progress import progress as open_bar
 
 __all__ = ["BATCH_SIZE", "Extraction", "extract", "extract_source"]
 
@@ -308,16 +307,7 @@ class _Work:
     ) -> None:
         """Embed batches as they come; write each piece when its last batch is there."""
         pieces = {name: _Piece() for name in models}
-        with tqdm(
-            total=total,
-            desc="extracting",
-            unit=" samples",
-            file=sys.stderr,
-            dynamic_ncols=True,
-            leave=False,
-            mininterval=0.5,
-            disable=total is None,
-        ) as bar:
+        with open_bar(total, "extracting", "samples", show=total is not None) as bar:
             for prepared in arriving:
                 for name in prepared.batch.views:
                     pieces[name].add(name, models[name], prepared)

@@ -7,8 +7,6 @@ a file ends in a :class:`FileFormatError` of one line that begins with its path.
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import stat
 import zipfile
@@ -18,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy_format
+from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
@@ -40,11 +38,6 @@ __all__ = [
 
 Array = NDArray[Any]
 Reader = Callable[[Path, str | None], Array]
-
-_SAFETENSORS_TYPES = {
-    *("BOOL", "U8", "U16", "U32", "U64", "I8", "I16", "I32", "I64"),
-    *("F16", "F32", "F64"),
-}
 
 
 def read_array(path: str | os.PathLike[str], key: str | None = None) -> Array:
@@ -235,31 +228,17 @@ def read_npy(path: Path, key: str | None) -> Array:
     """A read-only memory map; ``key`` must be None."""
     if key is not None:
         raise file_error(path, f".npy holds one array without a key; leave out {key!r}")
-    with path.open("rb") as file:
-        try:
-            if npy_format.read_magic(file) == (1, 0):
-                shape, _, dtype = npy_format.read_array_header_1_0(file)
-            else:
-                shape, _, dtype = npy_format.read_array_header_2_0(file)
-        except ValueError as exc:
-            raise file_error(
-                path, f"is not a .npy file ({exc}); write it with np.save"
-            ) from None
-        expected = file.tell() + dtype.itemsize * math.prod(shape)
-    if dtype.hasobject:
-        raise _pickled(path)
-    size = path.stat().st_size
-    if size < expected:
-        raise file_error(
-            path,
-            f"is cut short: {dtype} of shape {shape} needs {expected} bytes, found "
-            f"{size}; copy or write it again",
-        )
     try:
-        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as exc:
-        raise _damaged(path, exc) from exc
-    return array
+        return open_memmap(path, mode="r")
+    except ValueError as error:
+        if "Python objects" in str(error):
+            raise _pickled(path) from None
+        fault = "is not a .npy file or damaged"
+        if "mmap length" in str(error) or "EOF" in str(error):
+            fault = "is cut short"
+        raise file_error(
+            path, f"{fault} ({error}); copy it or write it with np.save again"
+        ) from None
 
 
 def read_npz(path: Path, key: str | None) -> Array:
@@ -278,46 +257,27 @@ def read_npz(path: Path, key: str | None) -> Array:
     except (ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as exc:
         if "pickle" in str(exc):
             raise _pickled(path) from None
-        raise _damaged(path, exc) from exc
+        raise file_error(path, f"is damaged ({exc}); copy or write it again") from exc
     if not isinstance(array, np.ndarray):
         raise file_error(path, f"{name!r} is not a NumPy array; write it with np.savez")
     return array
 
 
 def read_safetensors(path: Path, key: str | None) -> Array:
-    """The tensor named ``key``, or the only one; bfloat16 becomes float32."""
+    """The tensor named ``key``, or the only one; what NumPy lacks becomes float32."""
     try:
-        with safe_open(path, framework="np") as file:
+        with safe_open(path, framework="pt") as file:
             name = choose_key(path, key, sorted(file.keys()), "tensor")
-            dtype = file.get_slice(name).get_dtype()
-            if dtype in _SAFETENSORS_TYPES:
-                return np.asarray(file.get_tensor(name))
-    except SafetensorError as exc:
+            tensor = file.get_tensor(name)
+    except SafetensorError as error:
         raise file_error(
-            path,
-            f"is cut short or not a .safetensors file ({exc}); copy or write it again",
+            path, f"is cut short or not a .safetensors file ({error}); copy it again"
         ) from None
-    if dtype == "BF16":
-        return _read_bfloat16(path, name)
-    raise file_error(
-        path, f"tensor {name!r} is {dtype}, which NumPy lacks; save it as float32"
-    )
-
-
-def _read_bfloat16(path: Path, name: str) -> Array:
-    """NumPy has no bfloat16, but it is the upper half of a float32."""
-    with path.open("rb") as file:
-        header_size = int.from_bytes(file.read(8), "little")
-        entry = json.loads(file.read(header_size))[name]
-        file.seek(entry["data_offsets"][0], os.SEEK_CUR)
-        upper = np.fromfile(file, dtype="<u2", count=math.prod(entry["shape"]))
-    widened = upper.astype(np.uint32)
-    widened <<= 16
-    return widened.view(np.float32).reshape(entry["shape"])
-
-
-def _damaged(path: Path, exc: Exception) -> FileFormatError:
-    return file_error(path, f"is damaged ({exc}); copy or write it again")
+    try:
+        array: Array = tensor.numpy()
+    except TypeError:  # bfloat16, and floats of eight bits
+        array = tensor.float().numpy()
+    return array
 
 
 def _pickled(path: Path) -> FileFormatError:

@@ -31,6 +31,7 @@ from sagl.features.model_io import (
 from sagl.features.pretrained import (
     Place,
     check_features,
+    describe_model,
     find_place,
     load_config,
     load_tokenizer,
@@ -112,19 +113,19 @@ class HuggingFaceBackbone:
         return features
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "source": "hf",
-            "model": self._place.name,
-            "revision": self._revision,
-            "kind": self.kind,
-            "dim": self.dim,
-            "pooling": self.pooling,
-            "normalized": self._sentence.normalize,
-            "preprocessing": self._inputs.describe(),
-            "licence": self._licence,
-            "labels": self._labels,
-            "library": f"transformers {optional_module('transformers').__version__}",
-        }
+        return describe_model(
+            "hf",
+            self._place.name,
+            self._revision,
+            self.dim,
+            kind=self.kind,
+            pooling=self.pooling,
+            normalized=self._sentence.normalize,
+            preprocessing=self._inputs.describe(),
+            licence=self._licence,
+            labels=self._labels,
+            library=f"transformers {optional_module('transformers').__version__}",
+        )
 
     @cached_property
     def _revision(self) -> str | None:

@@ -293,6 +293,22 @@ def _causes(error: BaseException | None) -> dict[str, str]:
     return names
 
 
+def describe_model(
+    source: str, model: str, revision: str | None, dim: int, **more: Any
+) -> dict[str, Any]:
+    """What a backbone says of itself, as JSON, whatever its source."""
+    unknown = ("kind", "pooling", "preprocessing", "licence", "labels", "library")
+    return {
+        "source": source,
+        "model": model,
+        "revision": revision,
+        "dim": dim,
+        "normalized": False,
+        **dict.fromkeys(unknown),
+        **more,
+    }
+
+
 def run_frozen(compute: Callable[[], Tensor], device: torch.device) -> Tensor:
     """What ``compute`` returns, in float32 on the CPU, without any gradient.
 

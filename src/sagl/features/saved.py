@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagl.features.files import SUFFIXES, read_array, read_labels
+from sagl.features.pretrained import describe_model
 from sagl.features.samples import file_error
 from sagl.storage import sha256
 
@@ -56,19 +57,13 @@ class SavedFeatures:
     def describe(self) -> dict[str, Any]:
         """Like those of backbones; the revision is a checksum of the file."""
         chosen = "" if self.key is None else f"::{self.key}"
-        return {
-            "source": "npy",
-            "model": f"{self.path.resolve().parent.name}/{self.path.name}{chosen}",
-            "revision": sha256(self.path),
-            "kind": None,
-            "dim": int(self.array.shape[1]),
-            "pooling": None,
-            "normalized": False,
-            "preprocessing": None,
-            "licence": None,
-            "labels": None,
-            "library": f"numpy {np.__version__}",
-        }
+        return describe_model(
+            "npy",
+            f"{self.path.resolve().parent.name}/{self.path.name}{chosen}",
+            sha256(self.path),
+            int(self.array.shape[1]),
+            library=f"numpy {np.__version__}",
+        )
 
     def rows_by_id(self, view: str, ids: Sequence[str]) -> dict[str, int]:
         """The row of each sample: by id where the file has ids, else by position."""

@@ -37,11 +37,14 @@ def read_views(options: Sequence[str]) -> Views:
                 "differently with NAME=FILE"
             )
         arrays[name] = read_array(path, key)
+        arrays[name].flags.writeable = False  # so that it need not be checked again
         try:
             Views({name: arrays[name]}).check_values()
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-    return Views(arrays)
+    views = Views(arrays)
+    views.values_checked = True
+    return views
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from sagl.features.pretrained import (
     check_features,
+    describe_model,
     digest_weights,
     optional_module,
     run_frozen,
@@ -74,19 +75,18 @@ class TimmBackbone:
         return features
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "source": "timm",
-            "model": self.name.removeprefix("timm:"),
-            "revision": self._revision,
-            "kind": self.kind,
-            "dim": self.dim,
-            "pooling": "pooler",
-            "normalized": False,
-            "preprocessing": json.loads(json.dumps(self._settings, default=str)),
-            "licence": self._about.get("license"),
-            "labels": self.labels,
-            "library": f"timm {optional_module('timm', _EXTRA).__version__}",
-        }
+        return describe_model(
+            "timm",
+            self.name.removeprefix("timm:"),
+            self._revision,
+            self.dim,
+            kind=self.kind,
+            pooling="pooler",
+            preprocessing=json.loads(json.dumps(self._settings, default=str)),
+            licence=self._about.get("license"),
+            labels=self.labels,
+            library=f"timm {optional_module('timm', _EXTRA).__version__}",
+        )
 
     @cached_property
     def _revision(self) -> str:
