@@ -9,8 +9,15 @@ import pytest
 
 from sagl.features.readers import open_samples
 from sagl.features.samples import Unreadable
-from tests.features.pictures import GREEN, RED, colour_of, encoded, noise, save_picture
-from tests.features.samples import refusal
+from tests.features.image_files import (
+    GREEN,
+    RED,
+    colour_of,
+    encoded,
+    noise,
+    save_picture,
+)
+from tests.features.small_files import refusal
 
 
 @pytest.mark.skipif(

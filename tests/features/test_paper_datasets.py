@@ -12,8 +12,8 @@ from scipy.io import savemat
 from sagl.features.paper_datasets import shuffled
 from sagl.features.readers import DATASETS, open_samples
 from sagl.features.samples import Unreadable
-from tests.features.pictures import GREEN, RED, colour_of, save_picture
-from tests.features.samples import write
+from tests.features.image_files import GREEN, RED, colour_of, save_picture
+from tests.features.small_files import write
 
 
 def lines(path: Path, *content: str) -> Path:

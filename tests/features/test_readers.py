@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from sagl.features.readers import absolute, open_samples, reopen
-from tests.features.pictures import GREEN, RED, save_picture
-from tests.features.samples import refusal, write
+from tests.features.image_files import GREEN, RED, save_picture
+from tests.features.small_files import refusal, write
 
 
 def test_a_source_that_is_not_there(tmp_path):

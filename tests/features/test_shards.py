@@ -14,8 +14,8 @@ import pytest
 from sagl.features.readers import open_samples
 from sagl.features.samples import Unreadable
 from sagl.features.shards import expand_braces
-from tests.features.pictures import BLUE, GREEN, RED, colour_of, encoded, noise
-from tests.features.samples import refusal, write
+from tests.features.image_files import BLUE, GREEN, RED, colour_of, encoded, noise
+from tests.features.small_files import refusal, write
 
 
 def picture(colour, form="PNG"):

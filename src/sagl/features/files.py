@@ -8,7 +8,6 @@ a file ends in a :class:`FileFormatError` of one line that begins with its path.
 from __future__ import annotations
 
 import os
-import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -20,7 +19,12 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from sagl.features.samples import FileFormatError, choose_key, file_error
+from sagl.features.samples import (
+    FileFormatError,
+    check_readable,
+    choose_key,
+    file_error,
+)
 from sagl.features.tables import (
     read_number_table,
     read_parquet,
@@ -169,7 +173,7 @@ def parse_view_option(text: str) -> tuple[str, Path, str | None]:
 
 
 def _read(path: Path, key: str | None, readers: Mapping[str, Reader]) -> Array:
-    _check_file(path)
+    check_readable(path)
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise file_error(
@@ -179,27 +183,6 @@ def _read(path: Path, key: str | None, readers: Mapping[str, Reader]) -> Array:
         return reader(path, key)
     except OSError as exc:
         raise file_error(path, f"cannot be read: {exc}") from exc
-
-
-def _check_file(path: Path) -> None:
-    try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise file_error(path, "is a directory; give the path of a file")
-        if not stat.S_ISREG(status.st_mode):
-            raise file_error(
-                path, "is not a regular file; save the data to a file first"
-            )
-        with path.open("rb"):
-            pass
-    except FileNotFoundError:
-        raise file_error(path, "no such file") from None
-    except PermissionError:
-        raise file_error(path, "permission denied; make the file readable") from None
-    except OSError as exc:
-        raise file_error(path, f"cannot be opened: {exc.strerror}") from None
-    if status.st_size == 0:
-        raise file_error(path, "the file is empty (0 bytes); write or copy it again")
 
 
 def _decoded(path: Path, labels: Array) -> Array:

@@ -11,7 +11,13 @@ from sagl.features.hub_datasets import PREFIX, is_saved_dataset, open_hub_datase
 from sagl.features.images import is_image_name, open_folder
 from sagl.features.paper_datasets import DATASETS, open_dataset
 from sagl.features.sample_lists import open_lines, open_table
-from sagl.features.samples import Kind, ListedSamples, Samples, file_error
+from sagl.features.samples import (
+    Kind,
+    ListedSamples,
+    Samples,
+    check_readable,
+    file_error,
+)
 from sagl.features.shards import expand_braces, open_shards
 from sagl.features.tables import TABLE_SUFFIXES
 
@@ -133,7 +139,7 @@ def _find_reader(source: str) -> _Reader:
     suffix = path.suffix.lower()
     if not path.exists() and suffix == ".tar" and "{" in source:
         return _TAR
-    _check_readable(path)
+    check_readable(path, f"no such file or folder; give {_SOURCES}")
     if suffix in _BY_SUFFIX:
         return _BY_SUFFIX[suffix]
     if is_image_name(path.name):
@@ -145,19 +151,6 @@ def _find_reader(source: str) -> _Reader:
             path, "is compressed and allows no random access; unpack it to .tar"
         )
     raise file_error(path, f"cannot be read as samples; give {_SOURCES}")
-
-
-def _check_readable(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            if not file.read(1):
-                raise file_error(path, "the file is empty (0 bytes); write it again")
-    except FileNotFoundError:
-        raise file_error(path, f"no such file or folder; give {_SOURCES}") from None
-    except PermissionError:
-        raise file_error(path, "permission denied; make the file readable") from None
-    except OSError as error:
-        raise file_error(path, f"cannot be opened: {error.strerror}") from None
 
 
 def _tars_in(folder: Path) -> list[Path]:

@@ -22,6 +22,7 @@ from sagl.features.samples import (
     ListedSamples,
     Strings,
     Unreadable,
+    check_text,
     choose_key,
     file_error,
     first_repeat,
@@ -100,11 +101,7 @@ def open_lines(path: Path, kind: Kind | None = None) -> ListedSamples:
 def _read_lines(path: Path) -> tuple[list[int], list[str], int]:
     """Numbers and content of the lines that are not blank, and how many are."""
     numbers, lines, n_blank = [], [], 0
-    with path.open("rb") as file:
-        if b"\0" in file.read(2**16):
-            raise file_error(
-                path, "is not a text file (it has a zero byte); save it as UTF-8 text"
-            )
+    check_text(path)
     number = 0
     try:
         with path.open(encoding="utf-8-sig") as text:

@@ -27,6 +27,37 @@ def file_error(path: Path, text: str) -> FileFormatError:
     return FileFormatError(f"{path}: {' '.join(text.split())}")
 
 
+def check_readable(path: Path, missing: str = "no such file") -> None:
+    """Refuse what is no file with something in it that may be read."""
+    try:
+        if path.is_dir():
+            raise file_error(path, "is a directory; give the path of a file")
+        if path.exists() and not path.is_file():
+            raise file_error(
+                path, "is not a regular file; save the data to a file first"
+            )
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise file_error(
+                    path, "the file is empty (0 bytes); write or copy it again"
+                )
+    except FileNotFoundError:
+        raise file_error(path, missing) from None
+    except PermissionError:
+        raise file_error(path, "permission denied; make the file readable") from None
+    except OSError as error:
+        raise file_error(path, f"cannot be opened: {error.strerror}") from None
+
+
+def check_text(path: Path) -> None:
+    """Refuse what is no text: UTF-16 and binary files have zero bytes."""
+    with path.open("rb") as file:
+        if b"\0" in file.read(2**16):
+            raise file_error(
+                path, "is not a text file (it has a zero byte); save it as UTF-8 text"
+            )
+
+
 def choose_key(path: Path, key: str | None, names: list[str], what: str) -> str:
     """The array or column of a file to read: ``key``, or the only one there is."""
     listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")

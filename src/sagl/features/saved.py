@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sagl.features.files import SUFFIXES, read_array, read_labels
 from sagl.features.pretrained import describe_model
-from sagl.features.samples import file_error
+from sagl.features.samples import file_error, first_repeat
 from sagl.storage import sha256
 
 __all__ = ["SavedFeatures", "read_saved"]
@@ -162,16 +162,16 @@ def _read_ids(path: Path, rows: int) -> list[str] | None:
             file,
             f"holds {len(ids)} ids for {rows} rows of features; expected one per row",
         )
-    seen: dict[str, int] = {}
-    for row, name in enumerate(ids):
-        if not name.strip():
-            raise file_error(file, f"id {row} (counting from 0) is empty")
-        if seen.setdefault(name, row) != row:
-            raise file_error(
-                file,
-                f"id {name!r} stands in row {seen[name]} and in row {row}; ids must "
-                "differ",
-            )
+    if "" in map(str.strip, ids):
+        row = list(map(str.strip, ids)).index("")
+        raise file_error(file, f"id {row} (counting from 0) is empty")
+    repeat = first_repeat(ids)
+    if repeat is not None:
+        raise file_error(
+            file,
+            f"id {ids[repeat[0]]!r} stands in row {repeat[0]} and in row {repeat[1]}; "
+            "ids must differ",
+        )
     return ids
 
 

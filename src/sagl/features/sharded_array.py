@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from sagl.features.files import read_npy
 from sagl.features.samples import file_error
+
+__all__ = ["ShardFile", "ShardedArray", "npy_header", "open_shard"]
 
 Array = NDArray[Any]
 Rows = NDArray[np.int64]
@@ -164,6 +168,15 @@ class ShardedArray:
 
 def _is_list(key: Any) -> bool:
     return isinstance(key, list | np.ndarray)
+
+
+def npy_header(dtype: Any, shape: tuple[int, int]) -> bytes:
+    """The header of a .npy file; NumPy leaves room in it for any number of rows."""
+    descr = npy_format.dtype_to_descr(np.dtype(dtype))
+    about = {"descr": descr, "fortran_order": False, "shape": shape}
+    header = io.BytesIO()
+    npy_format.write_array_header_1_0(header, about)
+    return header.getvalue()
 
 
 def open_shard(file: ShardFile, dim: int, dtype: Any) -> Array:

@@ -35,7 +35,7 @@ from sagl.features.manifest import (
     write_skipped,
 )
 from sagl.features.samples import FileFormatError
-from sagl.features.sharded_array import ShardFile, open_shard
+from sagl.features.sharded_array import ShardFile, npy_header, open_shard
 from sagl.features.store_write import (
     UnfinishedView,
     begin,
@@ -352,12 +352,7 @@ def _blocks(array: Any, ids: Sequence[str]) -> Iterator[tuple[Any, Sequence[str]
 
 
 def _write_features(file: IO[bytes], array: Any, ids: Sequence[str]) -> None:
-    header = {
-        "descr": npy_format.dtype_to_descr(array.dtype),
-        "fortran_order": False,
-        "shape": array.shape,
-    }
-    npy_format.write_array_header_1_0(file, header)
+    file.write(npy_header(array.dtype, array.shape))
     for block, _ in _blocks(array, ids):
         file.write(block.data)
 

@@ -11,7 +11,6 @@ so it does not matter who writes it, or how often it is interrupted.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -23,7 +22,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from sagl.features.manifest import (
@@ -42,6 +40,7 @@ from sagl.features.manifest import (
     write_skipped,
 )
 from sagl.features.samples import file_error
+from sagl.features.sharded_array import npy_header
 from sagl.storage import replacing, sha256, write_json
 
 __all__ = ["UnfinishedView", "begin", "finish", "piece_rows", "unfinished"]
@@ -240,14 +239,7 @@ class _ViewFile:
         return Shard(f"{name}/{self.path.name}", self.rows, sha256(self.path))
 
     def _header(self) -> bytes:
-        """NumPy leaves room in it for any number of rows."""
-        header = io.BytesIO()
-        about = {"descr": npy_format.dtype_to_descr(self._dtype)}
-        shape = (self.rows, self._dim)
-        npy_format.write_array_header_1_0(
-            header, {**about, "fortran_order": False, "shape": shape}
-        )
-        return header.getvalue()
+        return npy_header(self._dtype, (self.rows, self._dim))
 
     @property
     def _size(self) -> int:

@@ -18,7 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sagl.features.samples import FileFormatError, choose_key, file_error
+from sagl.features.samples import (
+    FileFormatError,
+    check_text,
+    choose_key,
+    file_error,
+)
 
 __all__ = ["TABLE_SUFFIXES", "read_columns", "read_number_table", "read_parquet"]
 
@@ -33,10 +38,7 @@ _LABEL_HEADERS = {"label", "labels", "class", "target", "y"}
 
 def _lines(path: Path, *, strip: bool = True) -> Iterator[_Line]:
     """Number (from 1) and cells of each line; a blank line has no cells."""
-    cure = "save it as UTF-8 text"
-    with path.open("rb") as file:
-        if b"\0" in file.read(2**16):
-            raise file_error(path, f"is not a text file (it has a zero byte); {cure}")
+    check_text(path)
     limit = csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
     try:
         with path.open(encoding="utf-8-sig", newline="") as text:
@@ -44,7 +46,9 @@ def _lines(path: Path, *, strip: bool = True) -> Iterator[_Line]:
             for cells in reader:
                 yield reader.line_num, [c.strip() for c in cells] if strip else cells
     except (UnicodeDecodeError, csv.Error) as error:
-        raise file_error(path, f"is not a text file ({error}); {cure}") from None
+        raise file_error(
+            path, f"is not a text file ({error}); save it as UTF-8 text"
+        ) from None
     finally:
         csv.field_size_limit(limit)
 
