@@ -1,4 +1,4 @@
-"""Arrays of features, and labels, from the files that people already have.
+"""Arrays of features and labels from files that people have; predictions to files.
 
 ``.npy`` stays on disk (memory-mapped); ``.npz``, ``.safetensors``, ``.csv``, ``.tsv``
 and ``.parquet`` are read into memory. Nothing is ever unpickled. Whatever is wrong with
@@ -7,10 +7,12 @@ a file ends in a :class:`FileFormatError` of one line that begins with its path.
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +33,18 @@ from sagl.features.tables import (
     read_parquet_labels,
     read_text_labels,
 )
+from sagl.storage import replacing, write_text
 
 __all__ = [
     "SUFFIXES",
     "FileFormatError",
+    "check_prediction_path",
     "parse_view_option",
+    "prediction_table",
     "read_array",
     "read_labels",
+    "read_prediction_table",
+    "write_predictions",
 ]
 
 Array = NDArray[Any]
@@ -269,6 +276,67 @@ def _pickled(path: Path) -> FileFormatError:
         "holds Python objects, which are stored as pickle and never loaded here; save "
         "again with a plain type, e.g. array.astype('float32') or labels.astype(str)",
     )
+
+
+def check_prediction_path(path: Path) -> None:
+    """Refuse an output that could not be written, before any work is done."""
+    if path.suffix not in (".csv", ".npy"):
+        raise ValueError(f"{path}: predictions are written as .csv or .npy")
+    if path.is_dir():
+        raise ValueError(f"{path} is a directory; name a file in it")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path}: there is no directory {path.parent}; make it first")
+
+
+def write_predictions(
+    path: Path,
+    clusters: NDArray[np.int64],
+    confidence: NDArray[np.float64],
+    ids: Sequence[str] | None = None,
+) -> None:
+    """Cluster and confidence per sample (.csv), or the clusters alone (.npy)."""
+    if path.suffix == ".npy":
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            np.save(file, clusters)
+        return
+    write_text(path, prediction_table(clusters, confidence, ids))
+
+
+def prediction_table(
+    clusters: NDArray[np.int64],
+    confidence: NDArray[np.float64],
+    ids: Sequence[str] | None = None,
+) -> str:
+    """CSV text with the columns sample, cluster and confidence.
+
+    A sample is called by its id, or by its number where there are no ids.
+    """
+    names = range(len(clusters)) if ids is None else ids
+    if len(names) != len(clusters):
+        raise ValueError(f"{len(names)} ids for {len(clusters)} samples")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["sample", "cluster", "confidence"])
+    rows = zip(names, clusters.tolist(), confidence.tolist(), strict=True)
+    writer.writerows((name, k, repr(c)) for name, k, c in rows)
+    return text.getvalue()
+
+
+def read_prediction_table(
+    path: Path,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Clusters and confidences of a table, whatever its samples are called."""
+    table = np.loadtxt(
+        path,
+        delimiter=",",
+        skiprows=1,
+        usecols=(1, 2),
+        quotechar='"',
+        comments=None,
+        encoding="utf-8",
+        ndmin=2,
+    )
+    return table[:, 0].astype(np.int64), table[:, 1]
 
 
 _ARRAY_READERS: dict[str, Reader] = {

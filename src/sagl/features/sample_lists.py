@@ -26,6 +26,7 @@ from sagl.features.samples import (
     choose_key,
     file_error,
     first_repeat,
+    shorten,
 )
 from sagl.features.tables import Columns, read_columns
 
@@ -238,7 +239,7 @@ def _decide_kind(
             raise file_error(
                 path,
                 f"{place} looks like a path with something after it: "
-                f"{_short(string)}; write a .csv with the columns path and label, or "
+                f"{shorten(string)}; write a .csv with the columns path and label, or "
                 "say that these are texts (--kind text)",
             )
         else:
@@ -246,12 +247,8 @@ def _decide_kind(
         if image and text:
             raise file_error(
                 path,
-                f"{image[0]} ends like the path of a picture ({_short(image[1])}) "
-                f"and {text[0]} does not ({_short(text[1])}); say which they are: "
+                f"{image[0]} ends like the path of a picture ({shorten(image[1])}) "
+                f"and {text[0]} does not ({shorten(text[1])}); say which they are: "
                 "--kind image or --kind text",
             )
     return "image" if image else "text"
-
-
-def _short(string: str) -> str:
-    return repr(string if len(string) <= 40 else string[:18] + "..." + string[-19:])

@@ -27,6 +27,11 @@ def file_error(path: Path, text: str) -> FileFormatError:
     return FileFormatError(f"{path}: {' '.join(text.split())}")
 
 
+def shorten(text: str) -> str:
+    """A text as an error quotes it: start and end, where it is long."""
+    return repr(text if len(text) <= 40 else text[:18] + "..." + text[-19:])
+
+
 def check_readable(path: Path, missing: str = "no such file") -> None:
     """Refuse what is no file with something in it that may be read."""
     try:

@@ -74,11 +74,10 @@ def verify(path: str | Path) -> list[str]:
                 f"{store}: view {name!r} has {view.rows:,} rows and {ids} ids"
             )
         faults.extend(_view_faults(store, view))
-    for begun in unfinished(store):
+    for left in unfinished(store):
         faults.append(
-            f"{begun.work}: view {begun.name!r} is not finished: "
-            f"{len(begun.pending())} of {begun.plan.n_pieces} pieces are missing; "
-            "extract again"
+            f"{left.work}: view {left.name!r} is not finished: {len(left.pending())} "
+            f"of {left.plan.n_pieces} pieces are missing; extract again"
         )
     return faults
 
@@ -215,8 +214,7 @@ def _gather(target: Path, name: str, views: Sequence[UnfinishedView]) -> None:
             )
         gathered.adopt(view)
     if not finish(target, name):
-        where = ", ".join(f"{view.store}" for view in views)
-        raise _missing(gathered, where)
+        raise _missing(gathered, ", ".join(f"{view.store}" for view in views))
 
 
 def _copy(target: Path, name: str, store: Path, manifest: Manifest) -> None:
@@ -259,9 +257,8 @@ def _append(target: Path, name: str, stores: Sequence[tuple[Path, Manifest]]) ->
         raise ValueError(f"view {name!r} of several stores: {error}") from None
     sorted_ids = [ids[i] for i in order]
     labels = _all_labels(name, parts)
-    source = (
-        sources[0] if sources == sources[:1] * len(sources) else {"merged": sources}
-    )
+    same = all(source == sources[0] for source in sources)
+    source = sources[0] if same else {"merged": sources}
     plan = replace(
         plan,
         piece_rows=piece_rows(len(ids)),
@@ -289,8 +286,7 @@ def _all_labels(name: str, parts: Sequence[list[str] | None]) -> list[str] | Non
         return [label for labels in known for label in labels]
     if known:
         warnings.warn(
-            f"view {name!r}: not all of the stores have labels; the merged one has "
-            "none",
+            f"view {name!r}: not all of the stores have labels; the merged has none",
             stacklevel=4,
         )
     return None

@@ -23,6 +23,7 @@ from sagl.features.samples import (
     check_text,
     choose_key,
     file_error,
+    shorten,
 )
 
 __all__ = ["TABLE_SUFFIXES", "read_columns", "read_number_table", "read_parquet"]
@@ -61,13 +62,9 @@ def _ragged(path: Path, line: _Line, width: int, cure: str) -> FileFormatError:
     number, cells = line
     return file_error(
         path,
-        f"line {number} ends at column {len(cells)} (cell {_short(cells[-1])}), "
+        f"line {number} ends at column {len(cells)} (cell {shorten(cells[-1])}), "
         f"expected {width} columns; {cure}",
     )
-
-
-def _short(cell: str) -> str:
-    return repr(cell if len(cell) <= 40 else cell[:37] + "...")
 
 
 def _is_number(cell: str) -> bool:
@@ -111,15 +108,14 @@ def _is_header(path: Path, first: _Line, second: _Line | None = None) -> bool:
     """Whether the first line names the columns, and does not yet hold numbers."""
     number, cells = first
     counted = [str(i) for i in range(len(cells))]
-    if len(cells) > 1 and cells[0] == "":
-        others = cells[1:]
-        if others == counted[:-1] or not any(map(_is_number, others)):
-            raise file_error(
-                path,
-                f"line {number}, column 1: '' where a name should be, as when pandas "
-                "adds its row index; write the file with index=False",
-            )
-    if not any(map(_is_number, cells)):
+    has_numbers = any(map(_is_number, cells))
+    if cells[0] == "" and cells[1:] and (cells[1:] == counted[:-1] or not has_numbers):
+        raise file_error(
+            path,
+            f"line {number}, column 1: '' where a name should be, as when pandas adds "
+            "its row index; write the file with index=False",
+        )
+    if not has_numbers:
         return True
     # pandas names columns 0, 1, 2, ... by default; above decimals that is no data.
     if second is None or len(cells) == 1 or cells != counted:
@@ -139,7 +135,7 @@ def _bad_cell(path: Path, skipped: int, width: int, otherwise: str) -> FileForma
             if not _is_number(cell):
                 return file_error(
                     path,
-                    f"line {number}, column {i}: {_short(cell)} is not a number; "
+                    f"line {number}, column {i}: {shorten(cell)} is not a number; "
                     f"fill every cell with one, separated by {_delimiter(path)!r}",
                 )
     return file_error(path, f"cannot be read as numbers ({otherwise}); write it again")
@@ -173,7 +169,7 @@ def read_text_labels(path: Path, key: str | None) -> NDArray[Any]:
         try:
             return strings.astype(dtype)
         except OverflowError:  # too long to be counted: an identifier, kept as text
-            return strings
+            break
         except ValueError:
             continue
     return strings
@@ -304,22 +300,14 @@ def _parquet_columns(
 
 
 def _parquet_strings(path: Path, wanted: Sequence[str | None]) -> Columns:
-    from pyarrow import types
-
+    """Columns of one number or string per cell: those named, or all that are so."""
     named = [name for name in wanted if name is not None]
 
-    def is_plain(schema: Any, name: str) -> bool:
-        kind = schema.field(schema.get_all_field_indices(name)[0]).type
-        return not (
-            types.is_nested(kind)
-            or types.is_binary(kind)
-            or types.is_large_binary(kind)
-        )
-
     def choose(schema: Any, others: list[str]) -> list[str]:
+        plain = {field.name for field in schema if not _holds_more(field.type)}
         for name in named:
             choose_key(path, name, schema.names, "column")
-            if not is_plain(schema, name):
+            if name not in plain:
                 raise file_error(
                     path,
                     f"column {name!r} holds {schema.field(name).type}, expected "
@@ -328,8 +316,8 @@ def _parquet_strings(path: Path, wanted: Sequence[str | None]) -> Columns:
                 )
         if wanted[0] is not None:  # the column is known: leave the others unread
             others = [name for name in others if name == "label"]
-        plain = [name for name in others if is_plain(schema, name)]
-        return [name for name in schema.names if name in named or name in plain]
+        kept = {*named, *plain.intersection(others)}
+        return [name for name in schema.names if name in kept]
 
     return {
         name: [_string(value) for value in column.to_pylist()]
@@ -337,26 +325,54 @@ def _parquet_strings(path: Path, wanted: Sequence[str | None]) -> Columns:
     }
 
 
+def _holds_more(arrow_type: Any) -> bool:
+    from pyarrow import types
+
+    binary = types.is_binary(arrow_type) or types.is_large_binary(arrow_type)
+    return bool(types.is_nested(arrow_type) or binary)
+
+
 def _chosen_parquet(path: Path, key: str | None) -> dict[str, Any]:
     def choose(schema: Any, others: list[str]) -> list[str]:
-        if key is None:
-            return others
-        return [choose_key(path, key, schema.names, "column")]
+        return (
+            others if key is None else [choose_key(path, key, schema.names, "column")]
+        )
 
     return _parquet_columns(path, choose)
 
 
 def read_parquet(path: Path, key: str | None) -> NDArray[Any]:
     """All columns side by side, or the rows of a single column of lists."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     columns = _chosen_parquet(path, key)
-    if len(columns) == 1:
-        [(name, column)] = columns.items()
-        if hasattr(column.type, "value_type") and "list" in str(column.type):
-            return _stack_lists(path, name, column)
+    [name, column], *others = columns.items()
+    is_list = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    lists = not others and any(check(column.type) for check in is_list)
     for name, column in columns.items():
-        _check_numbers(path, name, column.type)
+        number = column.type.value_type if lists else column.type
+        if not pa.types.is_primitive(number) or pa.types.is_temporal(number):
+            raise file_error(
+                path,
+                f"column {name!r} holds {number}, expected numbers; drop it, or choose "
+                f"the column of features, {path.name}::COLUMN on the command line",
+            )
         _check_no_null(path, name, column)
-    return np.column_stack([column.to_numpy() for column in columns.values()])
+    if not lists:
+        return np.column_stack([column.to_numpy() for column in columns.values()])
+    lengths = pc.list_value_length(column).to_numpy()
+    width = int(lengths[0])
+    if (lengths != width).any():
+        row = int(np.argmax(lengths != width))
+        raise file_error(
+            path,
+            f"row {row} (counting from 0), column {name!r} has {lengths[row]} values, "
+            f"expected {width} as in row 0; make all lists equally long",
+        )
+    values = pc.list_flatten(column)
+    _check_no_null(path, name, values, width)
+    return np.asarray(values.to_numpy()).reshape(len(column), width)
 
 
 def read_parquet_labels(path: Path, key: str | None) -> NDArray[Any]:
@@ -374,50 +390,13 @@ def read_parquet_labels(path: Path, key: str | None) -> NDArray[Any]:
     return np.array(labels)
 
 
-def _stack_lists(path: Path, name: str, column: Any) -> NDArray[Any]:
-    """Rows from a column of lists."""
-    import pyarrow.compute as pc
-
-    _check_numbers(path, name, column.type.value_type)
-    _check_no_null(path, name, column)
-    lengths = pc.list_value_length(column).to_numpy()
-    width = int(lengths[0])
-    if (lengths != width).any():
-        row = int(np.argmax(lengths != width))
-        raise file_error(
-            path,
-            f"row {row} (counting from 0), column {name!r} has {lengths[row]} values, "
-            f"expected {width} as in row 0; make all lists equally long",
-        )
-    values = pc.list_flatten(column)
-    if values.null_count:
-        row, i = divmod(int(np.argmax(values.is_null().to_numpy())), width)
-        raise file_error(
-            path,
-            f"row {row} (counting from 0), column {name!r}, value {i} is null; fill it "
-            "or drop the row",
-        )
-    return np.asarray(values.to_numpy()).reshape(len(column), width)
-
-
-def _check_numbers(path: Path, name: str, kind: Any) -> None:
-    from pyarrow import types
-
-    if not (
-        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    ):
-        raise file_error(
-            path,
-            f"column {name!r} holds {kind}, expected numbers; drop it, or choose the "
-            f"column of features, {path.name}::COLUMN on the command line",
-        )
-
-
-def _check_no_null(path: Path, name: str, column: Any) -> None:
+def _check_no_null(path: Path, name: str, column: Any, width: int = 1) -> None:
+    """Refuse what is missing, in cells of ``width`` values."""
     if column.null_count:
-        row = int(np.argmax(column.is_null().to_numpy()))
+        row, i = divmod(int(np.argmax(column.is_null().to_numpy())), width)
+        value = f", value {i}" if width > 1 else ""
         raise file_error(
             path,
-            f"row {row} (counting from 0), column {name!r} is null; fill it or drop "
-            "the row",
+            f"row {row} (counting from 0), column {name!r}{value} is null; fill it or "
+            "drop the row",
         )
