@@ -38,21 +38,11 @@ __all__ = [
 
 
 class Backbone(Protocol):
-    """A frozen model. It prepares samples in workers and embeds them in batches.
+    """A frozen model. It prepares samples in workers and embeds them in batches."""
 
-    Attributes
-    ----------
-    name : str
-        ``source:id``, as the user wrote it.
-    kind : "image" or "text"
-        What it embeds.
-    dim : int
-        Width of its features.
-    """
-
-    name: str
-    kind: Kind
-    dim: int
+    name: str  # source:id, as the user wrote it
+    kind: Kind  # what it embeds
+    dim: int  # width of its features
 
     def prepare(self, sample: Any) -> Any:
         """One decoded sample as the model wants it. Needs no weights: runs in workers.
@@ -72,42 +62,18 @@ class Backbone(Protocol):
 
 @dataclass(frozen=True)
 class KnownBackbone:
-    """A row of ``sagl backbones``.
+    """A row of ``sagl backbones``."""
 
-    Attributes
-    ----------
-    name : str
-        The short name.
-    model : str
-        Its name on the Hugging Face hub; ``hf:`` and this name mean the same.
-    millions : float
-        Weights that features need, in millions: of CLIP and SigLIP, one side of two.
-    dim : int
-        Width of its features.
-    objective : str
-        What it was trained to do.
-    licence : str
-        As its authors state it.
-    kind : "image" or "text"
-        What it embeds.
-    labels : str or None
-        The labels that it was trained with, if any.
-    gated : bool
-        Whether its terms have to be accepted on the hub first.
-    paper : bool
-        Whether it is one of the paper's four.
-    """
-
-    name: str
-    model: str
-    millions: float
-    dim: int
-    objective: str
-    licence: str
-    kind: Kind = "image"
-    labels: str | None = None
-    gated: bool = False
-    paper: bool = False
+    name: str  # the short one
+    model: str  # its name on the Hugging Face hub; hf: and this mean the same
+    millions: float  # weights that features need: of CLIP and SigLIP, one side of two
+    dim: int  # width of its features
+    objective: str  # what it was trained to do
+    licence: str  # as its authors state it
+    kind: Kind = "image"  # what it embeds
+    labels: str | None = None  # those that it was trained with, if any
+    gated: bool = False  # whether its terms have to be accepted on the hub first
+    paper: bool = False  # whether it is one of the paper's four
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "backbone": f"hf:{self.model}"}

@@ -65,14 +65,10 @@ def extract_source(
     out: Path,
     *,
     reader: Mapping[str, Any] | None = None,
-    dtype: str | None = None,
-    batch_size: int = BATCH_SIZE,
-    workers: int | None = None,
-    share: Share | None = None,
     device: str = "auto",
     trust_remote_code: bool = False,
-    progress: bool = False,
     accept: Callable[[int], object] | None = None,
+    **options: Any,
 ) -> Extraction:
     """Read samples, load models by name, extract.
 
@@ -86,6 +82,8 @@ def extract_source(
         Options for the reader, such as ``column``.
     accept : callable, optional
         Is told the number of samples, and may refuse it before the work begins.
+    **options
+        Those of ``extract``.
     """
     from sagl.features.readers import open_samples
 
@@ -104,16 +102,7 @@ def extract_source(
                 device=device_of_process(device),
                 trust_remote_code=trust_remote_code,
             )
-    return extract(
-        samples,
-        models,
-        out,
-        dtype=dtype,
-        batch_size=batch_size,
-        workers=workers,
-        share=share,
-        progress=progress,
-    )
+    return extract(samples, models, out, **options)
 
 
 def extract(

@@ -205,18 +205,10 @@ def load_huggingface(
     device: torch.device | None = None,
     trust_remote_code: bool = False,
 ) -> HuggingFaceBackbone:
-    """A backbone from a directory or from the hub.
+    """A backbone from a directory that holds a model of transformers, or the hub.
 
-    Parameters
-    ----------
-    identifier : str
-        A directory that holds a model of transformers, or a name on the hub.
-    name : str, optional
-        What the user calls it.
-    side : {"image", "text"}, optional
-        Which of a model that embeds both, such as CLIP; by default images.
-    revision : str, optional
-        Branch, tag or commit on the hub.
+    ``name`` is what the user calls it; ``side`` chooses what a model that embeds both
+    embeds, by default images; ``revision`` is a branch, tag or commit on the hub.
     """
     name = name or f"hf:{identifier}"
     config, place = load_config(find_place(identifier, revision, trust_remote_code))

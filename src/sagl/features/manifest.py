@@ -50,30 +50,17 @@ Skipped = list[tuple[str, str]]  # ids and reasons
 class Plan:
     """All that decides the bytes of a view.
 
-    Attributes
-    ----------
-    backbone : dict
-        What the model says of itself: id, revision, preprocessing and so on.
-    dtype : str
-    dim : int
-    piece_rows : int
-        Samples that are done in one go; batches do not reach over the end of a piece.
-    batch_size : int or None
-        Samples that were embedded together, which can change the last bits; None when
-        the features came from a file.
-    n_samples : int
-        Samples of the source, unreadable ones included.
-    samples_sha256 : str
-        Checksum of their sorted ids.
+    Samples that are embedded together can change each other's last bits, so batches
+    are part of it, and do not reach over the end of a piece.
     """
 
-    backbone: dict[str, Any]
+    backbone: dict[str, Any]  # what the model says of itself
     dtype: str
     dim: int
-    piece_rows: int
-    batch_size: int | None
-    n_samples: int
-    samples_sha256: str
+    piece_rows: int  # samples that are done in one go
+    batch_size: int | None  # None when the features came from a file
+    n_samples: int  # of the source, unreadable ones included
+    samples_sha256: str  # checksum of their sorted ids
 
     @property
     def n_pieces(self) -> int:

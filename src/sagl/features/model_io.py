@@ -70,11 +70,7 @@ class DINOv3Processor:
 
     transformers has this processor for torchvision alone. It is scaling to [0, 1],
     smooth resizing, standardising colours, in this order, and torch can do all three.
-
-    Parameters
-    ----------
-    settings : mapping
-        The content of the model's ``preprocessor_config.json``.
+    ``settings`` are those of the model's ``preprocessor_config.json``.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -138,41 +134,20 @@ def _colours(values: Any) -> Tensor:
     return torch.tensor(values, dtype=torch.float32).reshape(1, -1, 1, 1)
 
 
+@dataclass(frozen=True)
 class TextTokens:
-    """Turns one text into numbers, and a few of those into a batch.
+    """Turns one text into numbers, and a few of those into a batch."""
 
-    Parameters
-    ----------
-    tokenizer : object
-        Of the transformers library.
-    longest : int
-        Tokens beyond this number are cut off.
-    prefix : str
-        Put before every text.
-    lower : bool
-        Whether texts are brought to lower case first.
-    filled : bool
-        Whether every text is filled up to ``longest``, and no mask says where it ends.
-    """
-
-    def __init__(
-        self,
-        tokenizer: Any,
-        longest: int,
-        *,
-        prefix: str = "",
-        lower: bool = False,
-        filled: bool = False,
-    ) -> None:
-        self._tokenizer = tokenizer
-        self.longest = longest
-        self.prefix = prefix
-        self.lower = lower
-        self.filled = filled
+    tokenizer: Any  # of the transformers library
+    longest: int  # tokens beyond this number are cut off
+    prefix: str = ""  # put before every text
+    lower: bool = False  # whether texts are brought to lower case first
+    # Whether every text is filled up to the longest, and no mask says where it ends.
+    filled: bool = False
 
     def __call__(self, text: str) -> Tokens:
         text = self.prefix + text
-        made = self._tokenizer(
+        made = self.tokenizer(
             text.lower() if self.lower else text,
             truncation=True,
             max_length=self.longest,
@@ -185,10 +160,10 @@ class TextTokens:
         """Rows of equal length, (b, longest of them)."""
         length = max(len(row["input_ids"]) for row in tokens)
         fill = {
-            "input_ids": self._tokenizer.pad_token_id or 0,
-            "token_type_ids": getattr(self._tokenizer, "pad_token_type_id", 0),
+            "input_ids": self.tokenizer.pad_token_id or 0,
+            "token_type_ids": getattr(self.tokenizer, "pad_token_type_id", 0),
         }
-        left = self._tokenizer.padding_side == "left"
+        left = self.tokenizer.padding_side == "left"
         return {
             key: torch.tensor(
                 [_filled(row[key], length, fill.get(key, 0), left) for row in tokens]
@@ -198,8 +173,8 @@ class TextTokens:
 
     def describe(self) -> dict[str, Any]:
         return {
-            "tokenizer": type(self._tokenizer).__name__,
-            "vocabulary": len(self._tokenizer),
+            "tokenizer": type(self.tokenizer).__name__,
+            "vocabulary": len(self.tokenizer),
             "longest": self.longest,
             "prefix": self.prefix,
             "lower": self.lower,
@@ -278,18 +253,10 @@ def read_sentence_settings(place: Place) -> SentenceSettings:
 
 
 def pool_tokens(states: Tensor, mask: Tensor, pooling: TokenPooling) -> Tensor:
-    """One row per text from one per token.
+    """One row per text, (b, d), from one per token, (b, t, d).
 
-    Parameters
-    ----------
-    states : Tensor of shape (b, t, d)
-    mask : Tensor of shape (b, t)
-        1 where there is a token, 0 where the row was filled up.
-    pooling : {"mean", "cls", "last", "max"}
-        Of all tokens; or only the first, or the last.
+    ``mask`` (b, t) is 1 where there is a token, 0 where the row was filled up.
 
-    Examples
-    --------
     >>> states = torch.tensor([[[1.0], [3.0], [9.0]]])
     >>> mask = torch.tensor([[1, 1, 0]])
     >>> [pool_tokens(states, mask, p).item() for p in ("mean", "cls", "last", "max")]

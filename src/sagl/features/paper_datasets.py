@@ -23,31 +23,17 @@ Rows = Iterator[tuple[str, str]]  # path below the base folder, and class
 
 @dataclass(frozen=True)
 class PaperData:
-    """A data set of the paper: where its download may be, how it is read, its sizes.
-
-    Attributes
-    ----------
-    title : str
-    n_train, n_test, n_classes : int
-        How many images and classes it should have.
-    folders : sequence of str
-        Folders below the one that the user names in which the data may lie.
-    needed : sequence of str, or mapping of a split to one
-        Files and folders that must be there.
-    download : str
-        What to get, and where.
-    rows : callable
-        From this, the folder that the user named, the one that has everything, and the
-        split to paths and classes.
-    """
+    """A data set of the paper: where its download may be, how it is read, its sizes."""
 
     title: str
     n_train: int
     n_test: int
     n_classes: int
-    folders: Sequence[str]
-    needed: Sequence[str] | Mapping[str, Sequence[str]]
-    download: str
+    folders: Sequence[str]  # below the one that the user names, where it may lie
+    needed: Sequence[str] | Mapping[str, Sequence[str]]  # there, perhaps by split
+    download: str  # what to get, and where
+    # From this, the folder that the user named, the one that has everything, and the
+    # split to paths and classes.
     rows: Callable[[PaperData, Path, Path, str], Rows]
 
     def find(self, root: Path, split: str) -> Path:

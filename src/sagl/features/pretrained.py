@@ -195,12 +195,8 @@ def refuse_missing(missing: list[str]) -> None:
 def load_model(source: str | Path, classes: Mapping[str, str]) -> Any:
     """A model of one of a few kinds, in float32, ready to be used.
 
-    Parameters
-    ----------
-    source : str or Path
-        A directory, or a name on the Hugging Face hub.
-    classes : mapping of str to str
-        The class of transformers for each kind of model (``model_type``) that will do.
+    ``source`` is a directory or a name on the Hugging Face hub; ``classes`` gives the
+    class of transformers for each kind of model (``model_type``) that will do.
     """
     config, place = load_config(find_place(source))
     with reading(place) as transformers:

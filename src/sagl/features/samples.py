@@ -147,23 +147,13 @@ class Strings(Sequence[str]):
 
 @dataclass(eq=False)
 class ListedSamples(ABC):
-    """Samples with ids and labels that are known in advance.
-
-    Attributes
-    ----------
-    kind, ids, labels
-        See ``Samples``.
-    source : dict
-        Reader and origin, as JSON.
-    ignored : int
-        Files, members or lines that are there but no samples.
-    """
+    """Samples with ids and labels that are known in advance; see ``Samples``."""
 
     kind: Kind
     ids: Sequence[str]
     labels: Sequence[str] | None
-    source: dict[str, Any]
-    ignored: int
+    source: dict[str, Any]  # reader and origin, as JSON
+    ignored: int  # files, members or lines that are there but no samples
 
     def __post_init__(self) -> None:
         self.ids = Strings(self.ids)

@@ -29,30 +29,14 @@ _FEATURES = "_feats"
 
 @dataclass(frozen=True)
 class SavedFeatures:
-    """Features from a file.
+    """Features from a file."""
 
-    Attributes
-    ----------
-    name : str
-        As the user wrote it.
-    path : Path
-        The file.
-    key : str or None
-        Which of several arrays of the file.
-    array : ndarray of shape (n, dim)
-        A memory map where the file allows it.
-    ids : list of str or None
-        A name per row, if a file beside the features has them.
-    labels : Path or None
-        The file of labels that belongs to them. For evaluation alone.
-    """
-
-    name: str
+    name: str  # as the user wrote it
     path: Path
-    key: str | None
-    array: NDArray[Any]
-    ids: list[str] | None
-    labels: Path | None
+    key: str | None  # which of several arrays of the file
+    array: NDArray[Any]  # (n, dim), a memory map where the file allows it
+    ids: list[str] | None  # a name per row, if a file beside the features has them
+    labels: Path | None  # the file of their labels, for evaluation alone
 
     def describe(self) -> dict[str, Any]:
         """Like those of backbones; the revision is a checksum of the file."""

@@ -34,15 +34,8 @@ class ShardedArray:
     asked for; inside, rows are read in the order of the files, file by file, because
     a random walk over a disk costs several times as much.
 
-    Parameters
-    ----------
-    files : sequence of ShardFile
-    dim : int
-        Columns of every file.
-    dtype : str or dtype
-        Type of every file.
-    selected : ndarray of int, optional
-        Which rows of the files are the rows of this array; by default all.
+    All files have ``dim`` columns of ``dtype``. ``selected`` says which rows of the
+    files are the rows of this array; by default all.
     """
 
     # Tells `Views` to leave it where it is.

@@ -108,19 +108,10 @@ def open_shards(
 ) -> Shards:
     """Samples of tar files in the order in which they stand there.
 
-    Parameters
-    ----------
-    paths : sequence of paths
-    source : str
-        What the user wrote.
-    several : bool
-        Begin ids with the name of the shard.
-    kind : "image" or "text", optional
-        Needed where samples have both an image and a text. The first shard decides.
-    extension : str, optional
-        Which member to read, where there are several: ``png``, ``seg.png``.
-    label_field : str, optional
-        The field of ``.json`` members that is the label, instead of ``.cls``.
+    ``source`` is what the user wrote; with ``several`` ids begin with the name of the
+    shard; ``kind`` is needed where samples have both an image and a text;
+    ``extension`` says which member to read, where there are several (``seg.png``), and
+    ``label_field`` which field of ``.json`` members is the label, instead of ``.cls``.
     """
     prefixes = _prefixes(paths) if several else [""]
     extension = None if extension is None else extension.lower()

@@ -49,22 +49,12 @@ def read_views(options: Sequence[str]) -> Views:
 
 @dataclass(frozen=True)
 class Input:
-    """Views, and from a store also what the samples are called and where they are.
-
-    Attributes
-    ----------
-    views : Views
-    ids : list of str or None
-    labels : ndarray or None
-        For evaluation alone.
-    source : dict or None
-        What the samples' reader says of itself, with ``store`` and ``views``.
-    """
+    """Views, and from a store also what the samples are called and where they are."""
 
     views: Views
     ids: list[str] | None = None
-    labels: NDArray[Any] | None = None
-    source: dict[str, Any] | None = None
+    labels: NDArray[Any] | None = None  # for evaluation alone
+    source: dict[str, Any] | None = None  # the reader's record, store and views
 
     def truth(self, file: Path | None) -> NDArray[Any]:
         """Labels to score with: those of a file, else the store's own."""

@@ -50,24 +50,12 @@ class OverlapWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Joined:
-    """Samples that several views of a store have in common.
+    """Samples that several views of a store have in common."""
 
-    Attributes
-    ----------
-    ids : list of str
-        Of the samples, in the order of the rows.
-    views : Views
-        On disk until rows are asked for.
-    labels : ndarray of str or None
-        Their classes, if the store knows them. For evaluation alone.
-    source : dict
-        Where the samples came from.
-    """
-
-    ids: list[str]
-    views: Views
-    labels: NDArray[np.str_] | None
-    source: dict[str, Any]
+    ids: list[str]  # in the order of the rows
+    views: Views  # on disk until rows are asked for
+    labels: NDArray[np.str_] | None  # if the store knows them, for evaluation alone
+    source: dict[str, Any]  # where the samples came from
 
 
 class FeatureStore(Mapping[str, ShardedArray]):
