@@ -279,6 +279,32 @@ class TestKilled:
             assert process.wait() == 0
         assert tree(tmp_path / "shared") == tree(tmp_path / "whole")
 
+    @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
+    def test_workers_end_with_it_even_while_they_send(self, tmp_path):
+        class Long(Letters):
+            def prepare(self, sample):
+                (tmp_path / "worker").write_text(str(os.getpid()))
+                return "more than a pipe holds" * 10_000
+
+            def embed(self, prepared):
+                time.sleep(600)
+
+        process = multiprocessing.get_context("fork").Process(
+            target=lambda: run(tmp_path / "s", models={"v": Long()}, workers=1)
+        )
+        process.start()
+        while not (tmp_path / "worker").exists():
+            time.sleep(0.1)
+        time.sleep(1)
+        process.kill()
+        process.join()
+        worker = Path("/proc", (tmp_path / "worker").read_text(), "stat")
+        for _ in range(100):
+            if not worker.exists() or ") Z " in worker.read_text():
+                return
+            time.sleep(0.1)
+        pytest.fail("the worker is still there after ten seconds")
+
     def test_an_error_in_the_middle_keeps_what_is_done(self, tmp_path, undisturbed):
         class Moody(Letters):
             calls = 0

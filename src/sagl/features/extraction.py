@@ -36,6 +36,7 @@ from sagl.features.workers import (
     default_workers,
     device_of_process,
     prepare_batches,
+    unstack,
     watching_workers,
 )
 from sagl.progress import progress as open_bar
@@ -247,7 +248,8 @@ class _Piece:
         self.skipped |= prepared.skipped[name]
         features = np.empty((0, model.dim), np.float32)
         if positions:
-            features = model.embed(prepared.inputs[name]).detach().float().cpu().numpy()
+            inputs = unstack(prepared.inputs[name])
+            features = model.embed(inputs).detach().float().cpu().numpy()
         if features.shape != (len(positions), model.dim):
             raise ValueError(
                 f"{model.name} gave features of shape {features.shape} for "
