@@ -28,7 +28,6 @@ _SOURCES = (
     f".tar, {PREFIX}:NAME, or one of {', '.join(DATASETS)} as in pets:FOLDER"
 )
 _COLUMNS = ("column", "id_column", "label_column")
-Options = dict[str, Any]  # of open_samples, those that were given
 
 
 def open_samples(
@@ -90,7 +89,8 @@ def open_samples(
             raise ValueError(  # what would have no effect is a mistake
                 f"{source}: {reader.what} takes no --{name.replace('_', '-')} ({value})"
             )
-    samples = reader.open(str(source), options)
+    taken = {name: options[name] for name in reader.options if name in options}
+    samples = reader.open(str(source), **taken)
     # With these two ``reopen`` opens the same samples again.
     samples.source |= {"source": str(source), "options": options}
     return samples
@@ -122,7 +122,7 @@ class _Reader(NamedTuple):
 
     what: str
     options: tuple[str, ...]
-    open: Callable[[str, Options], ListedSamples]
+    open: Callable[..., ListedSamples]
 
 
 def _find_reader(source: str) -> _Reader:
@@ -169,31 +169,24 @@ def _tars_in(folder: Path) -> list[Path]:
     return tars
 
 
-def _open_paper(source: str, options: Options) -> ListedSamples:
+def _open_paper(source: str, split: str | None = None) -> ListedSamples:
     name, _, folder = source.partition(":")
     if not folder:
         raise ValueError(f"{source}: say where it lies: {name}:FOLDER")
-    return open_dataset(name, Path(folder).expanduser(), options.get("split"))
+    return open_dataset(name, Path(folder).expanduser(), split)
 
 
-def _open_folder(source: str, options: Options) -> ListedSamples:
-    return open_folder(Path(source).expanduser(), options.get("split"))
-
-
-def _open_hub(source: str, options: Options) -> ListedSamples:
+def _open_hub(source: str, **options: Any) -> ListedSamples:
     where = source if source.startswith(f"{PREFIX}:") else Path(source).expanduser()
     return open_hub_dataset(str(where), **options)
 
 
-def _open_lines(source: str, options: Options) -> ListedSamples:
-    return open_lines(Path(source).expanduser(), options.get("kind"))
-
-
-def _open_table(source: str, options: Options) -> ListedSamples:
-    return open_table(Path(source).expanduser(), **options)
-
-
-def _open_tars(source: str, options: Options) -> ListedSamples:
+def _open_tars(
+    source: str,
+    kind: Kind | None = None,
+    column: str | None = None,
+    label_column: str | None = None,
+) -> ListedSamples:
     path = Path(source).expanduser()
     several = True
     if path.is_dir():
@@ -213,19 +206,23 @@ def _open_tars(source: str, options: Options) -> ListedSamples:
         paths,
         str(path),
         several=several,
-        kind=options.get("kind"),
-        extension=options.get("column"),
-        label_field=options.get("label_column"),
+        kind=kind,
+        extension=column,
+        label_field=label_column,
     )
 
 
+def _at_path(opener: Callable[..., ListedSamples]) -> Callable[..., ListedSamples]:
+    return lambda source, **options: opener(Path(source).expanduser(), **options)
+
+
 _PAPER = _Reader("a data set of the paper", ("split",), _open_paper)
-_FOLDER = _Reader("a folder of pictures", ("split",), _open_folder)
+_FOLDER = _Reader("a folder of pictures", ("split",), _at_path(open_folder))
 _HUB = _Reader("a Hugging Face data set", ("kind", "split", *_COLUMNS), _open_hub)
 _TAR = _Reader("a tar file", ("kind", "column", "label_column"), _open_tars)
 _TAR_FOLDER = _TAR._replace(what="a folder of tar files")
-_LINES = _Reader("a file of lines", ("kind",), _open_lines)
-_TABLE = _Reader("a table", ("kind", *_COLUMNS), _open_table)
+_LINES = _Reader("a file of lines", ("kind",), _at_path(open_lines))
+_TABLE = _Reader("a table", ("kind", *_COLUMNS), _at_path(open_table))
 _BY_SUFFIX = {
     ".txt": _LINES,
     ".lst": _LINES,

@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -172,11 +172,8 @@ class UnfinishedView:
         for mine, theirs in zip(self.files, other.files, strict=True):
             if mine.pending and not theirs.pending:
                 features = theirs.path if theirs.path.exists() else theirs.partial
-                for source, target in (
-                    (features, mine.partial),
-                    (theirs.journal, mine.journal),  # comes last: it counts the rows
-                ):
-                    with replacing(target) as temporary:
+                for source in (features, theirs.journal):  # which counts the rows
+                    with replacing(self.work / source.name) as temporary:
                         shutil.copyfile(source, temporary)
                 mine.entries = theirs.entries
 
@@ -250,8 +247,9 @@ class _ViewFile:
         self.entries = []
         if self.journal.exists():
             # Behind the last line break is what a killed process left.
-            for line in self.journal.read_bytes().split(b"\n")[:-1]:
-                self.entries.append(json.loads(line))
+            with suppress(ValueError):  # or what a power cut made of it
+                for line in self.journal.read_bytes().split(b"\n")[:-1]:
+                    self.entries.append(json.loads(line))
         if self.rows == 0 or self.path.exists():
             return self.entries
         size = self.partial.stat().st_size if self.partial.exists() else 0

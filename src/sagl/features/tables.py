@@ -32,8 +32,7 @@ TABLE_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".jsonl"})
 Columns = dict[str, list[str | None]]  # None for what is not there
 _Line = tuple[int, list[str]]  # its number in the file, its cells
 
-# A first line that says one of these heads a column of labels; any other word could
-# be a label itself.
+# These head a column of labels; any other word could be a label itself.
 _LABEL_HEADERS = {"label", "labels", "class", "target", "y"}
 
 
@@ -85,8 +84,7 @@ def read_number_table(path: Path, key: str | None) -> NDArray[Any]:
     has_names = bool(start) and _is_header(path, *start)
     if len(start) <= has_names:
         raise file_error(path, "holds no rows of numbers; write one row per sample")
-    number, first = start[0]
-    skipped, width = number if has_names else 0, len(first)
+    skipped, width = start[0][0] * has_names, len(start[0][1])
     try:
         table = np.loadtxt(
             path,
