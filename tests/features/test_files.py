@@ -267,10 +267,12 @@ def test_safetensors_bfloat16_among_other_tensors(tmp_path: Path) -> None:
 def test_npy_cut_short(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, numbers())
+    whole = path.stat().st_size
     cut(path, 5)
-    message = refusal(read_array, path)
-    assert message.startswith("is cut short (")
-    assert message.endswith("; copy it or write it with np.save again")
+    assert refusal(read_array, path) == (
+        f"is cut short: float32 of shape (7, 4) needs {whole} bytes, "
+        f"found {whole - 5}; copy it or write it with np.save again"
+    )
 
 
 @pytest.mark.parametrize("kept", [3, 9, 30])
@@ -278,14 +280,14 @@ def test_npy_cut_in_its_header(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "a.npy"
     np.save(path, numbers())
     path.write_bytes(path.read_bytes()[:kept])
-    assert refusal(read_array, path).startswith("is cut short (EOF")
+    assert "is not a .npy file (EOF" in refusal(read_array, path)
 
 
 def test_npy_with_an_impossible_shape(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, numbers())
     path.write_bytes(path.read_bytes().replace(b"(7, 4)", b"(-7,4)"))
-    assert "is not a .npy file or damaged" in refusal(read_array, path)
+    assert "is damaged" in refusal(read_array, path)
 
 
 def test_npy_takes_no_key(tmp_path: Path) -> None:

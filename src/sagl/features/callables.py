@@ -129,7 +129,7 @@ def load_callable(path: str, *, name: str, side: Kind | None = None) -> Backbone
     module_name, _, attribute = path.partition(":")
     with _current_directory_importable():
         try:
-            found: Any = importlib.import_module(module_name)
+            target: Any = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
                 raise ValueError(f"{name}: {error}") from None
@@ -139,30 +139,30 @@ def load_callable(path: str, *, name: str, side: Kind | None = None) -> Backbone
                 "backbones lists them)"
             ) from None
     for part in attribute.split("."):
-        if not hasattr(found, part):
+        if not hasattr(target, part):
             raise ValueError(f"{name}: {module_name} has no {attribute!r}")
-        found = getattr(found, part)
-    return as_backbone(found, name=name, side=side)
+        target = getattr(target, part)
+    return as_backbone(target, name=name, side=side)
 
 
 def as_backbone(
-    found: Any, *, name: str | None = None, side: Kind | None = None
+    target: Any, *, name: str | None = None, side: Kind | None = None
 ) -> Backbone:
     """A backbone from an object, a class that makes one, or a function."""
-    if isinstance(found, type):
-        found = found()
-    if all(hasattr(found, part) for part in ("prepare", "embed", "describe", "dim")):
-        backbone: Backbone = found
+    if isinstance(target, type):
+        target = target()
+    if all(hasattr(target, part) for part in ("prepare", "embed", "describe", "dim")):
+        backbone: Backbone = target
         if side is not None and side != backbone.kind:
             raise ValueError(f"{name}: it embeds {backbone.kind}s; leave out #{side}")
         return backbone
-    shown = name or repr(found)
-    if not callable(found):
+    shown = name or repr(target)
+    if not callable(target):
         raise ValueError(f"{shown}: is no function and no backbone")
-    kind = side or getattr(found, "kind", None)
+    kind = side or getattr(target, "kind", None)
     if kind is None:
         raise ValueError(f"{shown}: say whether it embeds images or texts: {_HOW}")
-    return FunctionBackbone(found, kind, getattr(found, "dim", None), name=name)
+    return FunctionBackbone(target, kind, getattr(target, "dim", None), name=name)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import zipfile
 import zlib
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib.format import open_memmap
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
@@ -218,17 +219,28 @@ def read_npy(path: Path, key: str | None) -> Array:
     """A read-only memory map; ``key`` must be None."""
     if key is not None:
         raise file_error(path, f".npy holds one array without a key; leave out {key!r}")
-    try:
-        return open_memmap(path, mode="r")
-    except ValueError as error:
-        if "Python objects" in str(error):
-            raise _pickled(path) from None
-        fault = "is not a .npy file or damaged"
-        if "mmap length" in str(error) or "EOF" in str(error):
-            fault = "is cut short"
+    cure = "copy it or write it with np.save again"
+    with path.open("rb") as file:
+        try:
+            read_header = npy_format.read_array_header_2_0
+            if npy_format.read_magic(file) == (1, 0):
+                read_header = npy_format.read_array_header_1_0
+            shape, _, dtype = read_header(file)
+        except ValueError as error:
+            raise file_error(path, f"is not a .npy file ({error}); {cure}") from None
+        needed = file.tell() + dtype.itemsize * math.prod(shape)
+    if dtype.hasobject:
+        raise _pickled(path)
+    if (size := path.stat().st_size) < needed:
         raise file_error(
-            path, f"{fault} ({error}); copy it or write it with np.save again"
-        ) from None
+            path,
+            f"is cut short: {dtype} of shape {shape} needs {needed} bytes, found "
+            f"{size}; {cure}",
+        )
+    try:
+        return npy_format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise file_error(path, f"is damaged ({error}); {cure}") from None
 
 
 def read_npz(path: Path, key: str | None) -> Array:

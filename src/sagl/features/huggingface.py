@@ -142,8 +142,8 @@ class HuggingFaceBackbone:
         card = Path(self._place.source) / "README.md"
         if not card.is_file():
             return None
-        found = _LICENCE.search(card.read_text(encoding="utf-8", errors="replace"))
-        return found.group(1).strip("\"'") if found else None
+        licence = _LICENCE.search(card.read_text(encoding="utf-8", errors="replace"))
+        return licence.group(1).strip("\"'") if licence else None
 
     def _probe(self) -> int:
         """The width of the features, found by embedding something small."""

@@ -146,13 +146,13 @@ def find_file(place: Place, name: str) -> Path | None:
     if place.local:
         path = Path(place.source) / name
         return path if path.is_file() else None
-    found = optional_module("transformers.utils.hub").cached_file(
+    path = optional_module("transformers.utils.hub").cached_file(
         place.source,
         name,
         revision=place.revision,
         _raise_exceptions_for_missing_entries=False,
     )
-    return None if found is None else Path(found)
+    return None if path is None else Path(path)
 
 
 def read_settings(place: Place, name: str) -> Any:
