@@ -251,6 +251,23 @@ class TestValues:
         array[3, 3] = np.finfo(np.float32).max
         Views([array]).check_values()
 
+    def test_what_cannot_change_is_looked_at_once(self, tmp_path, monkeypatch):
+        """And what can is looked at each time."""
+        fixed = Views({"a": on_disk(tmp_path / "a.npy", matrix())})
+        writable = Views({"a": matrix()})
+        scans = []
+        isfinite = np.isfinite
+        monkeypatch.setattr(np, "isfinite", lambda x: scans.append(1) or isfinite(x))
+        writable.check_values()
+        each = len(scans)
+        for _ in range(2):
+            writable.check_values()
+        assert len(scans) == 3 * each
+        for _ in range(2):
+            fixed.check_values()
+            Views(fixed).check_values()
+        assert len(scans) == 4 * each
+
     @pytest.mark.parametrize("dtype", ["float16", "float64", "int64", "?"])
     def test_a_constant_view_is_named(self, dtype):
         constant = np.tile(np.array([[0, 1, 2, 3]], dtype=dtype), (10, 1))

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sagl._version import __version__
-from sagl.features.predictions import prediction_table, read_prediction_table
+from sagl.features.files import prediction_table, read_prediction_table
 from sagl.nn.voters import Voters
 from sagl.partition.anneal import Sizes
 from sagl.partition.count import ClusterCount

@@ -51,6 +51,8 @@ class Views:
         view_sizes: Sequence[int] | None = None,
     ) -> None:
         self._arrays = _named_arrays(views, view_sizes)
+        # Whether they have passed ``check_values`` and cannot have changed since.
+        self.values_checked: bool = isinstance(views, Views) and views.values_checked
         rows = {name: len(array) for name, array in self._arrays.items()}
         if len(set(rows.values())) > 1:
             counts = ", ".join(f"{name} has {count}" for name, count in rows.items())
@@ -133,7 +135,12 @@ class Views:
         return digest.hexdigest()
 
     def check_values(self) -> None:
-        """Refuse NaN, infinity and values beyond float32; name the first of them."""
+        """Refuse NaN, infinity and values beyond float32; name the first of them.
+
+        What cannot be written to, such as files, is looked at once.
+        """
+        if self.values_checked:
+            return
         for name, array in self.items():
             step = max(1, _SCAN_VALUES // array.shape[1])
             for start in range(0, len(array), step):
@@ -149,6 +156,7 @@ class Views:
                         f"{column}; NaN, inf and values beyond float32 cannot be used: "
                         "remove or replace them"
                     )
+        self.values_checked = all(map(_is_read_only, self._arrays.values()))
 
     def check_spread(self) -> None:
         """Refuse a view in which all samples are the same."""
@@ -195,6 +203,11 @@ def _named_arrays(
         if not isinstance(name, str) or not name:
             raise ValueError(f"a view's name must be a non-empty string, got {name!r}")
     return {name: _as_matrix(name, array) for name, array in named.items()}
+
+
+def _is_read_only(array: Any) -> bool:
+    on_disk = getattr(array, "stays_on_disk", False)
+    return bool(on_disk or not array.flags.writeable)
 
 
 def is_list_of_views(views: Any) -> bool:

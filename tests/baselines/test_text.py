@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sagl.baselines import text
 from sagl.baselines.prompts import TEMPLATES, check_class_names, fill
 from sagl.baselines.text import embed_classes, find_view
-from sagl.features.backbones.pretrained import load_model, load_tokenizer
+from sagl.features.pretrained import load_model, load_tokenizer
 from tests.baselines.shared_space import quiet_transformers, save_clip, seeded
 
 CPU = torch.device("cpu")

@@ -95,7 +95,7 @@ def test_people_are_told(sagl, photos):
 
 
 def test_shards_of_several_processes(sagl, photos, monkeypatch, tmp_path):
-    monkeypatch.setattr("sagl.features.store.writing._PIECE_ROWS", 8)
+    monkeypatch.setattr("sagl.features.store_write._PIECE_ROWS", 8)
     assert sagl(*extract_options(photos, "one"))[0] == 0
     code, out, _ = sagl(*extract_options(photos, "two", "--shard", "1/2"))
     assert code == 0
@@ -176,7 +176,7 @@ class TestFit:
     def test_with_two_local_models(self, sagl, photos, tmp_path, monkeypatch):
         """Models of transformers in directories, without a network."""
         pytest.importorskip("transformers")
-        from tests.features.backbones.models import save_dinov3, save_siglip2
+        from tests.features.models import save_dinov3, save_siglip2
 
         monkeypatch.setenv("HF_HUB_OFFLINE", "1")
         save_dinov3(tmp_path / "dino")

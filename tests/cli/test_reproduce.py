@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib")
 def test_from_pictures_to_the_table_and_again(sagl_cli, tmp_path, monkeypatch):
     """Real file layouts: the official lists, models as transformers saves them."""
     pytest.importorskip("transformers")
-    from tests.features.backbones.models import save_dinov3, save_siglip2
+    from tests.features.models import save_dinov3, save_siglip2
 
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.chdir(tmp_path)

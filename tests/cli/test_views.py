@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from sagl.cli.views import views
 from sagl.evaluation.cka import cka_matrix
-from sagl.features.store.adding import write_view
+from sagl.features.store import write_view
 from sagl.views import Views
 
 

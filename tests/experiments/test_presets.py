@@ -5,7 +5,7 @@ import pytest
 from sagl import SAGL
 from sagl.experiments.presets import BACKBONES, PRESETS, find_preset
 from sagl.experiments.published import published_figures
-from sagl.features.backbones.known import KNOWN
+from sagl.features.backbones import KNOWN
 from sagl.features.readers import DATASETS
 
 # train, test, C, learning rate, batch size, γ, β, dropout

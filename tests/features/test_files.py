@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
+import struct
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from sagl.features.files import (
     FileFormatError,
+    check_prediction_path,
     parse_view_option,
     read_array,
     read_labels,
+    read_prediction_table,
+    write_predictions,
 )
-from tests.features.samples import refusal, write
+from tests.features.small_files import cut, numbers, refusal, write
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256))
 
@@ -171,3 +180,256 @@ def test_float_labels_beyond_64_bits_are_refused(tmp_path):
     np.save(tmp_path / "labels.npy", np.array([1.0, 1e300]))
     with pytest.raises(FileFormatError, match=r"label 1 .* is 1e\+300"):
         read_labels(tmp_path / "labels.npy")
+
+
+DTYPES = ["float16", "float32", "float64", "int8", "int64", "uint8", "bool", ">f4"]
+
+
+def write_safetensors(path: Path, dtype: str, shape: list[int], data: bytes) -> Path:
+    entry = {"dtype": dtype, "shape": shape, "data_offsets": [0, len(data)]}
+    header = json.dumps({"x": entry}).encode()
+    return write(path, struct.pack("<Q", len(header)) + header + data)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_npy_round_trip_stays_on_disk(tmp_path: Path, dtype: str) -> None:
+    stored = numbers(dtype)
+    np.save(tmp_path / "a.npy", stored)
+    read = read_array(tmp_path / "a.npy")
+    assert isinstance(read, np.memmap)
+    assert not read.flags.writeable
+    assert read.dtype == stored.dtype
+    np.testing.assert_array_equal(read, stored)
+
+
+@pytest.mark.parametrize("shape", [(5,), (0, 3), (3, 1)])
+def test_npy_shapes_come_as_stored(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    np.save(tmp_path / "a.npy", np.ones(shape))
+    assert read_array(str(tmp_path / "a.npy")).shape == shape
+
+
+def test_npy_in_fortran_order_and_of_version_2(tmp_path: Path) -> None:
+    stored = np.asfortranarray(numbers())
+    with (tmp_path / "A.NPY").open("wb") as file:
+        np.lib.format.write_array(file, stored, version=(2, 0))
+    np.testing.assert_array_equal(read_array(tmp_path / "A.NPY"), stored)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_npz_round_trip(tmp_path: Path, dtype: str) -> None:
+    stored = numbers(dtype)
+    np.savez_compressed(tmp_path / "one.npz", stored)
+    np.savez(tmp_path / "two.npz", train=stored, test=stored[:2])
+    for read, expected in [
+        (read_array(tmp_path / "one.npz"), stored),
+        (read_array(tmp_path / "two.npz", "test"), stored[:2]),
+    ]:
+        assert read.dtype == stored.dtype
+        np.testing.assert_array_equal(read, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:-1])
+def test_safetensors_round_trip(tmp_path: Path, dtype: str) -> None:
+    stored = numbers(dtype)
+    save_file({"x": stored}, tmp_path / "one.safetensors")
+    save_file({"x": stored, "y": stored[:2].copy()}, tmp_path / "two.safetensors")
+    for read, expected in [
+        (read_array(tmp_path / "one.safetensors"), stored),
+        (read_array(tmp_path / "two.safetensors", "y"), stored[:2]),
+    ]:
+        assert read.dtype == stored.dtype
+        np.testing.assert_array_equal(read, expected)
+
+
+def test_safetensors_bfloat16_becomes_float32(tmp_path: Path) -> None:
+    exact = np.array([[1.0, -2.5, 0.0], [3e38, np.inf, 2.0**-130]], dtype=np.float32)
+    upper = (exact.view(np.uint32) >> 16).astype("<u2")
+    expected = (upper.astype(np.uint32) << 16).view(np.float32)
+    path = write_safetensors(
+        tmp_path / "b.safetensors", "BF16", [2, 3], upper.tobytes()
+    )
+    read = read_array(path)
+    assert read.dtype == np.float32
+    np.testing.assert_array_equal(read, expected)
+    assert read[0].tolist() == [1.0, -2.5, 0.0]
+
+
+def test_safetensors_bfloat16_among_other_tensors(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    save = pytest.importorskip("safetensors.torch").save_file
+    x = torch.arange(12.0).reshape(4, 3)
+    path = tmp_path / "t.safetensors"
+    save({"a": x.half(), "b": x.bfloat16(), "c": x.bfloat16() + 1}, path)
+    np.testing.assert_array_equal(read_array(path, "b"), x.numpy())
+    np.testing.assert_array_equal(read_array(path, "c"), x.numpy() + 1)
+
+
+def test_npy_cut_short(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, numbers())
+    whole = path.stat().st_size
+    cut(path, 5)
+    assert refusal(read_array, path) == (
+        f"is cut short: float32 of shape (7, 4) needs {whole} bytes, "
+        f"found {whole - 5}; copy it or write it with np.save again"
+    )
+
+
+@pytest.mark.parametrize("kept", [3, 9, 30])
+def test_npy_cut_in_its_header(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, numbers())
+    path.write_bytes(path.read_bytes()[:kept])
+    assert "is not a .npy file (EOF" in refusal(read_array, path)
+
+
+def test_npy_with_an_impossible_shape(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, numbers())
+    path.write_bytes(path.read_bytes().replace(b"(7, 4)", b"(-7,4)"))
+    assert "is damaged" in refusal(read_array, path)
+
+
+def test_npy_takes_no_key(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", numbers())
+    message = refusal(read_array, tmp_path / "a.npy", "x")
+    assert message == ".npy holds one array without a key; leave out 'x'"
+
+
+def test_npz_cut_short(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez(path, numbers())
+    cut(path, 40)
+    assert "is cut short" in refusal(read_array, path)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz_damaged_inside(tmp_path: Path, save: Callable[..., None]) -> None:
+    path = tmp_path / "a.npz"
+    save(path, numbers())
+    content = bytearray(path.read_bytes())
+    content[120:160] = b"\xff" * 40
+    path.write_bytes(content)
+    assert "is damaged" in refusal(read_array, path)
+
+
+def test_npz_of_something_else(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("notes.txt", "hello")
+    assert "'notes.txt' is not a NumPy array" in refusal(read_array, tmp_path / "a.npz")
+    with zipfile.ZipFile(tmp_path / "b.npz", "w"):
+        pass
+    assert "holds no array" in refusal(read_array, tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize("n_bytes", [5, 150, 180])
+def test_safetensors_cut_short(tmp_path: Path, n_bytes: int) -> None:
+    path = tmp_path / "a.safetensors"
+    save_file({"x": numbers()}, path)
+    cut(path, n_bytes)
+    assert "is cut short or not a .safetensors file" in refusal(read_array, path)
+
+
+def test_safetensors_of_a_type_that_numpy_lacks(tmp_path: Path) -> None:
+    content = bytes([0x38, 0xB8, 0x40, 0])
+    path = write_safetensors(tmp_path / "a.safetensors", "F8_E4M3", [2, 2], content)
+    assert read_array(path).tolist() == [[1, -1], [2, 0]]
+
+
+@pytest.mark.parametrize("dtype", ["F32", "BF16"])
+def test_safetensors_of_too_many_dimensions(tmp_path: Path, dtype: str) -> None:
+    data = bytes(8 * (4 if dtype == "F32" else 2))
+    path = write_safetensors(tmp_path / "a.safetensors", dtype, [2, 2, 2], data)
+    assert "shape (2, 2, 2), expected rows x columns" in refusal(read_array, path)
+    path = write_safetensors(
+        tmp_path / "b.safetensors", dtype, [], data[: len(data) // 8]
+    )
+    assert "shape (), expected rows x columns" in refusal(read_array, path)
+
+
+def test_labels_of_safetensors(tmp_path: Path) -> None:
+    save_file({"y": np.array([2, 0, 1])}, tmp_path / "y.safetensors")
+    assert read_labels(tmp_path / "y.safetensors").tolist() == [2, 0, 1]
+
+
+def test_several_arrays_need_a_key(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", train=numbers(), test=numbers())
+    save_file({"train": numbers(), "test": numbers()}, tmp_path / "a.safetensors")
+    assert refusal(read_array, tmp_path / "a.npz") == (
+        "holds 2 arrays (train, test); choose one by its key, a.npz::KEY on the "
+        "command line"
+    )
+    assert "holds 2 tensors (test, train); choose one" in refusal(
+        read_array, tmp_path / "a.safetensors"
+    )
+    assert "has no array 'x'; choose one of: train, test" in refusal(
+        read_array, tmp_path / "a.npz", "x"
+    )
+    assert "has no tensor 'x'; choose one of: test, train" in refusal(
+        read_array, tmp_path / "a.safetensors", "x"
+    )
+
+
+class Boobytrap:
+    """Pickles into something that leaves a mark when loaded."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.mark),)
+
+
+@pytest.mark.parametrize("read", [read_array, read_labels])
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_pickle_is_never_loaded(
+    tmp_path: Path, read: Callable[..., Any], suffix: str
+) -> None:
+    mark = tmp_path / "mark"
+    trap = np.array([Boobytrap(mark)], dtype=object)
+    path = tmp_path / f"a{suffix}"
+    (np.save if suffix == ".npy" else np.savez)(path, trap)
+    message = refusal(read, path)
+    assert "holds Python objects, which are stored as pickle and never" in message
+    assert "save again with a plain type" in message
+    assert not mark.exists()
+
+
+FOUND = np.array([1, 0]), np.array([0.7, 0.5])
+
+
+def test_csv_holds_cluster_and_confidence_exactly(tmp_path):
+    write_predictions(tmp_path / "p.csv", *FOUND)
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines == ["sample,cluster,confidence", "0,1,0.7", "1,0,0.5"]
+
+
+def test_npy_holds_the_clusters(tmp_path):
+    write_predictions(tmp_path / "p.npy", *FOUND)
+    np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), [1, 0])
+    assert [path.name for path in tmp_path.iterdir()] == ["p.npy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("p.txt", ".csv or .npy"), ("no/p.csv", "no directory"), ("d.csv", "directory")],
+)
+def test_places_that_cannot_be_written_are_refused(tmp_path, name, message):
+    (tmp_path / "d.csv").mkdir()
+    with pytest.raises(ValueError, match=message):
+        check_prediction_path(tmp_path / name)
+
+
+def test_samples_may_have_names(tmp_path):
+    ids = ['a "b", c#', "ünï\tcode"]
+    write_predictions(tmp_path / "p.csv", *FOUND, ids)
+    with (tmp_path / "p.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["sample"] for row in rows] == ids
+    assert [row["cluster"] for row in rows] == ["1", "0"]
+    clusters, confidence = read_prediction_table(tmp_path / "p.csv")
+    assert clusters.tolist() == [1, 0]
+    assert confidence.tolist() == [0.7, 0.5]
+    with pytest.raises(ValueError, match="1 ids for 2 samples"):
+        write_predictions(tmp_path / "q.csv", *FOUND, ids[:1])
+    assert not (tmp_path / "q.csv").exists()

@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import sagl.features.store.writing
+import sagl.features.store_write
 from sagl.features.extraction import extract
 from sagl.features.samples import Kind, Unreadable
-from sagl.features.shares import parse_share
+from sagl.features.workers import parse_share
 
 
 def tree(directory: Path) -> dict[str, bytes]:
@@ -34,9 +34,9 @@ def tree(directory: Path) -> dict[str, bytes]:
 
 
 def small_pieces(rows: int) -> None:
-    """Let stores made from now on be done in small pieces and small files."""
-    sagl.features.store.writing._PIECE_ROWS = rows
-    sagl.features.store.writing._FILE_ROWS = 2 * rows + 1
+    """Let stores made from now on be done in small pieces and a few files."""
+    sagl.features.store_write._PIECE_ROWS = rows
+    sagl.features.store_write._FILES = 5
 
 
 class Words:

@@ -19,7 +19,6 @@ from sagl.report.inputs import (
     first_words,
     make_thumbnails,
     open_inputs,
-    reopen,
     with_samples,
 )
 from tests.conftest import clustered_views
@@ -115,30 +114,13 @@ def test_rows_of_a_store_are_joined_by_the_ids_of_the_run(small_run, tmp_path):
 
 
 def test_a_source_that_is_gone_is_a_note(run, tmp_path):
-    about = {"reader": "folder", "path": str(tmp_path / "gone"), "split": None}
+    about = {"reader": "folder", "path": "gone", "source": "gone", "options": {}}
     (run / "source.json").write_text(json.dumps(about))
     found = open_inputs(run)
     assert found.samples is None
     assert "not shown" in found.notes[0]
     with pytest.raises(ValueError, match="gone"):
         open_inputs(run, source=str(tmp_path / "gone"))
-
-
-def test_descriptions_lead_back(tmp_path):
-    table = tmp_path / "texts.csv"
-    table.write_text("key,words,kind\na,one two,x\nb,three,y\n")
-    lines = tmp_path / "lines.txt"
-    lines.write_text("first line\nsecond line\n")
-    write_pictures(tmp_path / "pictures", ["a.png", "b.png"])
-    for samples in (
-        open_samples(table, column="words", id_column="key", label_column="kind"),
-        open_samples(lines),
-        open_samples(tmp_path / "pictures"),
-    ):
-        again = reopen(json.loads(json.dumps(samples.describe())))
-        assert list(again.ids) == list(samples.ids)
-        assert again.kind == samples.kind
-        assert again[1] == samples[1]
 
 
 def test_samples_without_known_ids_are_in_order():

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sagl.features.backbones.pretrained import optional_module
+from sagl.features.pretrained import optional_module
 
 Picture = Any  # a PIL.Image.Image in RGB
 Images = Sequence[str | Path] | Sequence[NDArray[np.uint8]] | NDArray[np.uint8]

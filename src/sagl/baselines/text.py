@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from sagl.baselines.features import unit_rows
-from sagl.features.backbones.pretrained import load_model, load_tokenizer
-from sagl.features.backbones.tokens import tokens_for
+from sagl.features.model_io import tokens_for
+from sagl.features.pretrained import load_model, load_tokenizer
 
 # A directory or a name on the hub, a function of a list of texts, or what such a
 # function gave elsewhere: an array of shape (C, d), or (C, texts per class, d).

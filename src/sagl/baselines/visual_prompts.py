@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from sagl.baselines.features import State
 from sagl.baselines.pictures import Pictures, as_tensor, plain_crop
-from sagl.features.backbones.pretrained import load_model
+from sagl.features.pretrained import load_model
 
 _CLASSES = {
     "clip": "CLIPVisionModelWithProjection",

@@ -12,14 +12,14 @@ from sagl.cli.options import JsonOption, print_json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sagl.features.backbones.known import KnownBackbone
+    from sagl.features.backbones import KnownBackbone
 
 _TITLES = {"image": "Images", "text": "Texts"}
 
 
 def backbones(as_json: JsonOption = False) -> None:
     """List the backbones that have a short name."""
-    from sagl.features.backbones.known import KNOWN
+    from sagl.features.backbones import KNOWN
 
     if as_json:
         print_json([known.as_json() for known in KNOWN.values()])

@@ -44,7 +44,7 @@ def evaluate(
     """Score a run's predictions for views with known labels."""
     from sagl.estimator import SAGL
     from sagl.evaluation.protocols import evaluate as score
-    from sagl.features.inputs import read_input
+    from sagl.features.split import read_input
 
     model = SAGL.load(run, device)
     given = read_input(store, view, model.view_names_, join or "error")  # type: ignore[arg-type]

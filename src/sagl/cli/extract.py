@@ -22,7 +22,7 @@ from sagl.cli.source_options import (
 
 if TYPE_CHECKING:
     from sagl.features.extraction import Extraction
-    from sagl.features.shares import Share
+    from sagl.features.workers import Share
 
 
 def extract(
@@ -69,8 +69,8 @@ def extract(
     Views that STORE has already stay as they are. What was interrupted is taken up by
     the same command. Samples that cannot be read are listed in STORE/skipped.csv.
     """
-    from sagl.features.shares import parse_share, share_of_process
-    from sagl.features.sources import extract_source
+    from sagl.features.extraction import extract_source
+    from sagl.features.workers import parse_share, share_of_process
 
     share = share_of_process() if shard is None else parse_share(shard)
     try:

@@ -32,8 +32,8 @@ def predict(
 ) -> None:
     """Give each sample of the views a cluster, whatever else is asked about."""
     from sagl.estimator import DOUBTFUL, SAGL
-    from sagl.features.inputs import read_input
-    from sagl.features.predictions import check_prediction_path, write_predictions
+    from sagl.features.files import check_prediction_path, write_predictions
+    from sagl.features.split import read_input
 
     check_prediction_path(out)
     model = SAGL.load(run, device)

@@ -10,8 +10,9 @@ from typing import Any
 from scipy.sparse import save_npz
 
 from sagl.estimator import RESTARTS, SAGL
-from sagl.features.inputs import Input, open_input, read_input
-from sagl.features.sources import extract_source, parse_backbones
+from sagl.features.backbones import parse_backbones
+from sagl.features.extraction import extract_source
+from sagl.features.split import Input, open_input, read_input
 from sagl.features.store import Join, is_store
 from sagl.run import (
     COUNT,

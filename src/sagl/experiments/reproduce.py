@@ -16,14 +16,14 @@ from sagl.baselines.registry import Method, find_method
 from sagl.checks import integer
 from sagl.experiments.compare import Comparison
 from sagl.experiments.presets import BACKBONES, Preset
+from sagl.features.backbones import parse_backbones
+from sagl.features.extraction import extract_source
+from sagl.features.manifest import Manifest, samples_checksum
 from sagl.features.readers import open_samples
-from sagl.features.sources import extract_source, parse_backbones
 from sagl.features.split import Part, Source, find_source
-from sagl.features.store.manifest import Manifest
-from sagl.features.store.sample_files import samples_checksum
+from sagl.run import FEATURES
 from sagl.storage import write_json
 
-FEATURES = "features"
 _EXTRACTED = "backbones.json"
 _SPLITS = ("train", "test")
 

@@ -7,8 +7,7 @@ one process or several, in one go or after ten interruptions.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,32 +15,33 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
-from sagl.features.backbones.base import Backbone
-from sagl.features.backbones.npy import SavedFeatures
-from sagl.features.batches import Batch, Prepared, prepare_batches, watching_workers
-from sagl.features.samples import Samples
-from sagl.features.saved_rows import SavedRows
-from sagl.features.shares import Share, default_workers
-from sagl.features.store.feature_store import FeatureStore
-from sagl.features.store.manifest import (
+from sagl.features.backbones import Backbone, load_backbone, parse_backbones
+from sagl.features.manifest import (
     DTYPES,
-    Plan,
-    as_json,
-    check_dtype,
+    Manifest,
     check_view_name,
-)
-from sagl.features.store.sample_files import (
-    Skipped,
     line_fault,
+    make_plan,
     read_skipped,
-    samples_checksum,
     sorted_order,
 )
-from sagl.features.store.unfinished import UnfinishedView
-from sagl.features.store.writing import begin, finish, piece_rows
-from sagl.features.transit import unpacked
+from sagl.features.samples import Samples
+from sagl.features.saved import SavedFeatures, read_saved
+from sagl.features.store_write import UnfinishedView, begin, finish, piece_rows
+from sagl.features.workers import (
+    Batch,
+    Prepared,
+    Share,
+    default_workers,
+    device_of_process,
+    prepare_batches,
+    unstack,
+    watching_workers,
+)
+from sagl.progress import progress as open_bar
+
+__all__ = ["BATCH_SIZE", "Extraction", "extract", "extract_source"]
 
 BATCH_SIZE = 64
 
@@ -58,6 +58,52 @@ class Extraction:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def extract_source(
+    source: str,
+    backbones: Sequence[str],
+    out: Path,
+    *,
+    reader: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    trust_remote_code: bool = False,
+    accept: Callable[[int], object] | None = None,
+    **options: Any,
+) -> Extraction:
+    """Read samples, load models by name, extract.
+
+    Parameters
+    ----------
+    source : str
+        What ``sagl.features.readers.open_samples`` takes.
+    backbones : sequence of str
+        ``BACKBONE`` or ``NAME=BACKBONE``, where NAME is what the view is called.
+    reader : mapping, optional
+        Options for the reader, such as ``column``.
+    accept : callable, optional
+        Is told the number of samples, and may refuse it before the work begins.
+    **options
+        Those of ``extract``.
+    """
+    from sagl.features.readers import open_samples
+
+    named = parse_backbones(backbones)
+    given = {k: v for k, v in (reader or {}).items() if v is not None}
+    samples = open_samples(source, **given)
+    if accept is not None:
+        accept(len(samples.ids))
+    models: dict[str, Backbone | SavedFeatures] = {}
+    for name, backbone in named.items():
+        if backbone.startswith("npy:"):
+            models[name] = read_saved(backbone)
+        else:
+            models[name] = load_backbone(
+                backbone,
+                device=device_of_process(device),
+                trust_remote_code=trust_remote_code,
+            )
+    return extract(samples, models, out, **options)
 
 
 def extract(
@@ -90,45 +136,70 @@ def extract(
         Processes that decode and prepare; 0 does it in this one. By default the cores
         that are left, at most eight; none for texts.
     share : (int, int), optional
-        ``(i, n)`` does every n-th piece beginning with i. The process that finds all
-        pieces done finishes the store.
+        ``(i, n)`` does every n-th file beginning with i. The process that finds all
+        files done finishes the store.
     progress : bool, default=False
         Show a bar on stderr.
     """
     share = share if isinstance(share, Share) else Share(*(share or ()))
-    store = Path(out)
-    ids = list(samples.ids)
+    store, ids = Path(out), list(samples.ids)
     order = np.array(sorted_order(ids), dtype=np.int64)
     _check(samples, backbones, batch_size, share)
     sorted_ids = [ids[i] for i in order]
     labels = None if samples.labels is None else list(samples.labels)
     sorted_labels = None if labels is None else [labels[i] for i in order]
-    models: dict[str, Backbone] = {}
-    tables: dict[str, SavedRows] = {}
-    for name, given in backbones.items():
-        if isinstance(given, SavedFeatures):
-            tables[name] = SavedRows.of(name, given, ids)
+    saved_rows = {
+        name: backbone.rows_by_id(name, ids)
+        for name, backbone in backbones.items()
+        if isinstance(backbone, SavedFeatures)
+    }
+    plans = {}
+    for name, backbone in backbones.items():
+        rows = piece_rows(len(ids))
+        about = (sorted_ids, backbone.describe())
+        if isinstance(backbone, SavedFeatures):
+            own = backbone.array.dtype.name
+            kept = dtype or (own if own in DTYPES else "float32")
+            plans[name] = make_plan(*about, kept, backbone.array.shape[1], rows)
         else:
-            models[name] = given
-    plans = _plans(backbones, dtype, batch_size, sorted_ids)
-    source = samples.describe()
-    work = _Work(order, sorted_ids)
+            kept = dtype or "float16"
+            plans[name] = make_plan(*about, kept, backbone.dim, rows, batch_size)
+    work = _Work(sorted_ids, share)
     for name, plan in plans.items():
-        view = begin(store, name, plan, sorted_ids, sorted_labels, source)
+        view = begin(store, name, plan, sorted_ids, sorted_labels, samples.describe())
         if view is not None:
             work.views[name] = view
-    for name, table in tables.items():
-        if name in work.views:
-            _import(work, name, table, share)
-    batches = _cut(work, models, batch_size, share)
+    models: dict[str, Backbone] = {}
+    for name, backbone in backbones.items():
+        if not isinstance(backbone, SavedFeatures):
+            models[name] = backbone
+        elif name in work.views:
+            work.copy(name, backbone.array, saved_rows[name])
+    batches = work.batches(models, batch_size)
     if workers is None:  # texts are read and cut into tokens in no time
         workers = 0 if samples.kind == "text" else default_workers()
     if batches:
         arriving = prepare_batches(samples, order, models, batches, workers)
         total = sum(len(batch.positions) for batch in batches)
         with watching_workers(), closing(arriving):
-            _embed(work, models, arriving, total if progress else None)
-    return _result(store, len(ids), list(backbones), _finish(store, work.views))
+            work.embed(models, arriving, total if progress else None)
+    if not _finish(store, work.views):
+        return Extraction(str(store), False, len(ids))
+    stored = Manifest.read(store).views
+    return Extraction(
+        str(store),
+        True,
+        len(ids),
+        {
+            name: {
+                "rows": stored[name].rows,
+                "dim": stored[name].plan.dim,
+                "dtype": stored[name].plan.dtype,
+            }
+            for name in backbones
+        },
+        len({sample for sample, _ in read_skipped(store)}),
+    )
 
 
 def _finish(store: Path, names: Iterable[str]) -> bool:
@@ -145,10 +216,7 @@ def _finish(store: Path, names: Iterable[str]) -> bool:
 
 
 def _check(
-    samples: Samples,
-    backbones: Mapping[str, Any],
-    batch_size: int,
-    share: Share,
+    samples: Samples, backbones: Mapping[str, Any], batch_size: int, share: Share
 ) -> None:
     """Refuse what cannot work before anything is written."""
     if not backbones:
@@ -167,31 +235,6 @@ def _check(
             )
 
 
-def _plans(
-    backbones: Mapping[str, Any],
-    dtype: str | None,
-    batch_size: int,
-    sorted_ids: Sequence[str],
-) -> dict[str, Plan]:
-    plans = {}
-    checksum = samples_checksum(sorted_ids)
-    for name, backbone in backbones.items():
-        saved = getattr(backbone, "array", None)
-        kept = "float16"
-        if saved is not None:
-            kept = saved.dtype.name if saved.dtype.name in DTYPES else "float32"
-        plans[name] = Plan(
-            backbone=as_json(backbone.describe()),
-            dtype=check_dtype(dtype or kept),
-            dim=backbone.dim if saved is None else saved.shape[1],
-            piece_rows=piece_rows(len(sorted_ids)),
-            batch_size=batch_size if saved is None else None,
-            n_samples=len(sorted_ids),
-            samples_sha256=checksum,
-        )
-    return plans
-
-
 @dataclass
 class _Piece:
     """A piece as it grows: features, whose they are, and who is missing."""
@@ -205,7 +248,7 @@ class _Piece:
         self.skipped |= prepared.skipped[name]
         features = np.empty((0, model.dim), np.float32)
         if positions:
-            inputs = unpacked(prepared.inputs[name])
+            inputs = unstack(prepared.inputs[name])
             features = model.embed(inputs).detach().float().cpu().numpy()
         if features.shape != (len(positions), model.dim):
             raise ValueError(
@@ -217,124 +260,101 @@ class _Piece:
 
 
 class _Work:
-    """The views to be written, and the samples by position among the sorted ids."""
+    """The views that this process writes its share of.
 
-    def __init__(self, order: NDArray[np.int64], ids: Sequence[str]) -> None:
-        self.order = order
+    Positions are those among the sorted ids.
+    """
+
+    def __init__(self, ids: Sequence[str], share: Share) -> None:
         self.ids = ids
+        self.share = share
         self.views: dict[str, UnfinishedView] = {}
         # Names that cannot be kept: their samples are skipped unread.
         faults = ((i, line_fault(sample)) for i, sample in enumerate(ids))
         self.faults = {i: fault for i, fault in faults if fault is not None}
 
-    def pieces(self, names: Iterable[str], share: Share) -> dict[int, list[str]]:
-        """Pieces of this process, and for which views each is missing."""
-        found: dict[int, list[str]] = {}
-        for name in names:
+    def batches(self, models: Mapping[str, Backbone], batch_size: int) -> list[Batch]:
+        """All batches in order; the cuts depend on the piece alone."""
+        lacking: dict[int, list[str]] = {}  # the views that lack each piece
+        for name in models:
             if name in self.views:
-                for piece in self.views[name].pending:
-                    if share.has(piece):
-                        found.setdefault(piece, []).append(name)
-        return dict(sorted(found.items()))
+                for piece in self._pending(name):
+                    lacking.setdefault(piece, []).append(name)
+        batches = []
+        for piece, names in sorted(lacking.items()):
+            positions = self.views[names[0]].samples_of(piece)
+            for start in range(0, len(positions), batch_size):
+                together = positions[start : start + batch_size]
+                readable = tuple(i for i in together if i not in self.faults)
+                last = start + batch_size >= len(positions)
+                batches.append(Batch(piece, tuple(names), readable, last))
+        return batches
 
-    def write(self, name: str, number: int, piece: _Piece) -> None:
+    def embed(
+        self,
+        models: Mapping[str, Backbone],
+        arriving: Iterable[Prepared],
+        total: int | None,
+    ) -> None:
+        """Embed batches as they come; write each piece when its last batch is there."""
+        pieces = {name: _Piece() for name in models}
+        with open_bar(total, "extracting", "samples", show=total is not None) as bar:
+            for prepared in arriving:
+                for name in prepared.batch.views:
+                    pieces[name].add(name, models[name], prepared)
+                    if prepared.batch.last:
+                        self._write(name, prepared.batch.piece, pieces[name])
+                        pieces[name] = _Piece()
+                bar.update(len(prepared.batch.positions))
+
+    def copy(self, name: str, array: NDArray[Any], row_of: Mapping[str, int]) -> None:
+        """Write a view of saved features, whose rows are known by id."""
+        for number in self._pending(name):
+            piece, rows = _Piece(), []
+            for i in self.views[name].samples_of(number):
+                if i in self.faults:
+                    continue
+                if self.ids[i] in row_of:
+                    piece.positions.append(i)
+                    rows.append(row_of[self.ids[i]])
+                else:
+                    piece.skipped[i] = f"{name}: not among the saved features"
+            piece.features.append(np.asarray(array[np.array(rows, dtype=np.int64)]))
+            self._write(name, number, piece)
+
+    def _pending(self, name: str) -> list[int]:
+        return self.views[name].pending(self.share.index, self.share.count)
+
+    def _write(self, name: str, number: int, piece: _Piece) -> None:
         """A piece of a view, of what can be kept."""
         view = self.views[name]
-        faulty = (i for i in view.samples_of(number) if i in self.faults)
-        reasons = piece.skipped | {i: self.faults[i] for i in faulty}
-        features = np.concatenate(piece.features)
-        kept, finite = _as_dtype(name, features, view.plan.dtype)
+        reasons = dict(piece.skipped)
+        for i in view.samples_of(number):
+            if i in self.faults:
+                reasons[i] = self.faults[i]
+        features, finite = _as_dtype(
+            name, np.concatenate(piece.features), view.plan.dtype
+        )
         for row in np.flatnonzero(~finite).tolist():
             reasons[piece.positions[row]] = f"{name}: its features are not finite"
-        skipped: Skipped = [(self.ids[i], reasons[i]) for i in sorted(reasons)]
-        view.write(number, kept, skipped)
+        skipped = [(self.ids[i], reasons[i]) for i in sorted(reasons)]
+        view.write(number, features, skipped)
 
 
 def _as_dtype(
     name: str, features: NDArray[Any], dtype: str
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The rows that are finite, as ``dtype``, and which ones they are."""
-    finite = np.isfinite(features).all(axis=1)
     with np.errstate(over="ignore"):
-        converted = features[finite].astype(dtype)
-    if not np.isfinite(converted).all():
-        largest = float(np.abs(features[finite]).max())
+        converted = features.astype(dtype)
+    finite = np.isfinite(converted).all(axis=1)
+    if finite.all():
+        return converted, finite
+    too_large = np.isfinite(features).all(axis=1) & ~finite
+    if too_large.any():
+        largest = float(np.abs(features[too_large]).max())
         raise ValueError(
             f"view {name!r} has values up to {largest:.6g}, which {dtype} cannot hold; "
             "choose dtype float32"
         )
-    return converted, finite
-
-
-def _embed(
-    work: _Work,
-    models: Mapping[str, Backbone],
-    arriving: Iterable[Prepared],
-    total: int | None,
-) -> None:
-    pieces = {name: _Piece() for name in models}
-    with tqdm(
-        total=total,
-        desc="extracting",
-        unit=" samples",
-        file=sys.stderr,
-        dynamic_ncols=True,
-        leave=False,
-        mininterval=0.5,
-        disable=total is None,
-    ) as bar:
-        for prepared in arriving:
-            for name in prepared.batch.views:
-                pieces[name].add(name, models[name], prepared)
-                if prepared.batch.last:
-                    work.write(name, prepared.batch.piece, pieces[name])
-                    pieces[name] = _Piece()
-            bar.update(len(prepared.batch.positions))
-
-
-def _cut(
-    work: _Work, models: Mapping[str, Backbone], batch_size: int, share: Share
-) -> list[Batch]:
-    """All batches of this process, in order; the cuts depend on the piece alone."""
-    batches = []
-    for number, names in work.pieces(models, share).items():
-        every = work.views[names[0]].samples_of(number)
-        for start in range(0, len(every), batch_size):
-            together = every[start : start + batch_size]
-            readable = tuple(i for i in together if i not in work.faults)
-            last = start + batch_size >= len(every)
-            batches.append(Batch(number, tuple(names), readable, last))
-    return batches
-
-
-def _import(work: _Work, name: str, saved: SavedRows, share: Share) -> None:
-    view = work.views[name]
-    for number in work.pieces([name], share):
-        positions = [i for i in view.samples_of(number) if i not in work.faults]
-        features, found = saved.take([work.ids[i] for i in positions])
-        piece = _Piece([features], [positions[i] for i in found])
-        absent = set(positions).difference(piece.positions)
-        piece.skipped = {i: f"{name}: not among the saved features" for i in absent}
-        work.write(name, number, piece)
-
-
-def _result(
-    store: Path, n_samples: int, names: Sequence[str], complete: bool
-) -> Extraction:
-    if not complete:
-        return Extraction(str(store), False, n_samples)
-    views = FeatureStore.open(store).manifest.views
-    return Extraction(
-        str(store),
-        True,
-        n_samples,
-        {
-            name: {
-                "rows": views[name].rows,
-                "dim": views[name].plan.dim,
-                "dtype": views[name].plan.dtype,
-            }
-            for name in names
-        },
-        len({sample for sample, _ in read_skipped(store)}),
-    )
+    return converted[finite], finite

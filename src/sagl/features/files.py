@@ -1,4 +1,4 @@
-"""Arrays of features, and labels, from the files that people already have.
+"""Arrays of features and labels from files that people have; predictions to files.
 
 ``.npy`` stays on disk (memory-mapped); ``.npz``, ``.safetensors``, ``.csv``, ``.tsv``
 and ``.parquet`` are read into memory. Nothing is ever unpickled. Whatever is wrong with
@@ -7,46 +7,49 @@ a file ends in a :class:`FileFormatError` of one line that begins with its path.
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import os
-import stat
-from collections.abc import Callable, Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
 
-from sagl.features._binary import read_npy, read_npz, read_safetensors
-from sagl.features._errors import FileFormatError, file_error
-from sagl.features._parquet import read_parquet, read_parquet_labels
-from sagl.features._text import read_text, read_text_labels
+from sagl.features.samples import (
+    FileFormatError,
+    check_readable,
+    choose_key,
+    file_error,
+)
+from sagl.features.tables import (
+    read_number_table,
+    read_parquet,
+    read_parquet_labels,
+    read_text_labels,
+)
+from sagl.storage import replacing, write_text
 
 __all__ = [
     "SUFFIXES",
     "FileFormatError",
+    "check_prediction_path",
     "parse_view_option",
+    "prediction_table",
     "read_array",
     "read_labels",
+    "read_prediction_table",
+    "write_predictions",
 ]
 
 Array = NDArray[Any]
 Reader = Callable[[Path, str | None], Array]
-
-_ARRAY_READERS: dict[str, Reader] = {
-    ".npy": read_npy,
-    ".npz": read_npz,
-    ".safetensors": read_safetensors,
-    ".csv": read_text,
-    ".tsv": read_text,
-    ".parquet": read_parquet,
-}
-SUFFIXES = frozenset(_ARRAY_READERS)
-_LABEL_READERS: dict[str, Reader] = {
-    **_ARRAY_READERS,
-    ".csv": read_text_labels,
-    ".tsv": read_text_labels,
-    ".parquet": read_parquet_labels,
-}
 
 
 def read_array(path: str | os.PathLike[str], key: str | None = None) -> Array:
@@ -178,7 +181,7 @@ def parse_view_option(text: str) -> tuple[str, Path, str | None]:
 
 
 def _read(path: Path, key: str | None, readers: Mapping[str, Reader]) -> Array:
-    _check_file(path)
+    check_readable(path)
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise file_error(
@@ -188,27 +191,6 @@ def _read(path: Path, key: str | None, readers: Mapping[str, Reader]) -> Array:
         return reader(path, key)
     except OSError as exc:
         raise file_error(path, f"cannot be read: {exc}") from exc
-
-
-def _check_file(path: Path) -> None:
-    try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise file_error(path, "is a directory; give the path of a file")
-        if not stat.S_ISREG(status.st_mode):
-            raise file_error(
-                path, "is not a regular file; save the data to a file first"
-            )
-        with path.open("rb"):
-            pass
-    except FileNotFoundError:
-        raise file_error(path, "no such file") from None
-    except PermissionError:
-        raise file_error(path, "permission denied; make the file readable") from None
-    except OSError as exc:
-        raise file_error(path, f"cannot be opened: {exc.strerror}") from None
-    if status.st_size == 0:
-        raise file_error(path, "the file is empty (0 bytes); write or copy it again")
 
 
 def _decoded(path: Path, labels: Array) -> Array:
@@ -231,3 +213,156 @@ def _whole(path: Path, labels: Array) -> Array:
             "labels must be whole 64-bit numbers or strings, without missing values",
         )
     return labels.astype(np.int64)
+
+
+def read_npy(path: Path, key: str | None) -> Array:
+    """A read-only memory map; ``key`` must be None."""
+    if key is not None:
+        raise file_error(path, f".npy holds one array without a key; leave out {key!r}")
+    cure = "copy it or write it with np.save again"
+    with path.open("rb") as file:
+        try:
+            read_header = npy_format.read_array_header_2_0
+            if npy_format.read_magic(file) == (1, 0):
+                read_header = npy_format.read_array_header_1_0
+            shape, _, dtype = read_header(file)
+        except ValueError as error:
+            raise file_error(path, f"is not a .npy file ({error}); {cure}") from None
+        needed = file.tell() + dtype.itemsize * math.prod(shape)
+    if dtype.hasobject:
+        raise _pickled(path)
+    if (size := path.stat().st_size) < needed:
+        raise file_error(
+            path,
+            f"is cut short: {dtype} of shape {shape} needs {needed} bytes, found "
+            f"{size}; {cure}",
+        )
+    try:
+        return npy_format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise file_error(path, f"is damaged ({error}); {cure}") from None
+
+
+def read_npz(path: Path, key: str | None) -> Array:
+    """The array named ``key``, or the only one."""
+    if not zipfile.is_zipfile(path):
+        with path.open("rb") as file:
+            is_cut = file.read(2) == b"PK"
+        fault = "is cut short" if is_cut else "is not a .npz file (not a zip archive)"
+        raise file_error(path, f"{fault}; copy it or write it with np.savez again")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            name = choose_key(path, key, list(archive.files), "array")
+            array = archive[name]
+    except FileFormatError:
+        raise
+    except (ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as exc:
+        if "pickle" in str(exc):
+            raise _pickled(path) from None
+        raise file_error(path, f"is damaged ({exc}); copy or write it again") from exc
+    if not isinstance(array, np.ndarray):
+        raise file_error(path, f"{name!r} is not a NumPy array; write it with np.savez")
+    return array
+
+
+def read_safetensors(path: Path, key: str | None) -> Array:
+    """The tensor named ``key``, or the only one; what NumPy lacks becomes float32."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            name = choose_key(path, key, sorted(file.keys()), "tensor")
+            tensor = file.get_tensor(name)
+    except SafetensorError as error:
+        raise file_error(
+            path, f"is cut short or not a .safetensors file ({error}); copy it again"
+        ) from None
+    try:
+        array: Array = tensor.numpy()
+    except TypeError:  # bfloat16, and floats of eight bits
+        array = tensor.float().numpy()
+    return array
+
+
+def _pickled(path: Path) -> FileFormatError:
+    return file_error(
+        path,
+        "holds Python objects, which are stored as pickle and never loaded here; save "
+        "again with a plain type, e.g. array.astype('float32') or labels.astype(str)",
+    )
+
+
+def check_prediction_path(path: Path) -> None:
+    """Refuse an output that could not be written, before any work is done."""
+    if path.suffix not in (".csv", ".npy"):
+        raise ValueError(f"{path}: predictions are written as .csv or .npy")
+    if path.is_dir():
+        raise ValueError(f"{path} is a directory; name a file in it")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path}: there is no directory {path.parent}; make it first")
+
+
+def write_predictions(
+    path: Path,
+    clusters: NDArray[np.int64],
+    confidence: NDArray[np.float64],
+    ids: Sequence[str] | None = None,
+) -> None:
+    """Cluster and confidence per sample (.csv), or the clusters alone (.npy)."""
+    if path.suffix == ".npy":
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            np.save(file, clusters)
+        return
+    write_text(path, prediction_table(clusters, confidence, ids))
+
+
+def prediction_table(
+    clusters: NDArray[np.int64],
+    confidence: NDArray[np.float64],
+    ids: Sequence[str] | None = None,
+) -> str:
+    """CSV text with the columns sample, cluster and confidence.
+
+    A sample is called by its id, or by its number where there are no ids.
+    """
+    names = range(len(clusters)) if ids is None else ids
+    if len(names) != len(clusters):
+        raise ValueError(f"{len(names)} ids for {len(clusters)} samples")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["sample", "cluster", "confidence"])
+    rows = zip(names, clusters.tolist(), confidence.tolist(), strict=True)
+    writer.writerows((name, k, repr(c)) for name, k, c in rows)
+    return text.getvalue()
+
+
+def read_prediction_table(
+    path: Path,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Clusters and confidences of a table, whatever its samples are called."""
+    table = np.loadtxt(
+        path,
+        delimiter=",",
+        skiprows=1,
+        usecols=(1, 2),
+        quotechar='"',
+        comments=None,
+        encoding="utf-8",
+        ndmin=2,
+    )
+    return table[:, 0].astype(np.int64), table[:, 1]
+
+
+_ARRAY_READERS: dict[str, Reader] = {
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".safetensors": read_safetensors,
+    ".csv": read_number_table,
+    ".tsv": read_number_table,
+    ".parquet": read_parquet,
+}
+SUFFIXES = frozenset(_ARRAY_READERS)
+_LABEL_READERS: dict[str, Reader] = {
+    **_ARRAY_READERS,
+    ".csv": read_text_labels,
+    ".tsv": read_text_labels,
+    ".parquet": read_parquet_labels,
+}

@@ -1,15 +1,82 @@
-"""What features are extracted from: pictures or texts, each with an id."""
+"""What features are extracted from: images or texts, each with an id."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol
+
+__all__ = ["FileFormatError", "Kind", "Samples", "Unreadable"]
 
 Kind = Literal["image", "text"]
 
 
 class Unreadable(ValueError):  # noqa: N818
     """A sample that cannot be read; the message says why, in a few words."""
+
+
+class FileFormatError(ValueError):
+    """A file that is missing or not what it should be; the message is one line."""
+
+
+def file_error(path: Path, text: str) -> FileFormatError:
+    """The error to raise; line breaks in ``text`` become spaces."""
+    return FileFormatError(f"{path}: {' '.join(text.split())}")
+
+
+def shorten(text: str) -> str:
+    """A text as an error quotes it: start and end, where it is long."""
+    return repr(text if len(text) <= 40 else text[:18] + "..." + text[-19:])
+
+
+def check_readable(path: Path, missing: str = "no such file") -> None:
+    """Refuse what is no file with something in it that may be read."""
+    try:
+        if path.is_dir():
+            raise file_error(path, "is a directory; give the path of a file")
+        if path.exists() and not path.is_file():
+            raise file_error(
+                path, "is not a regular file; save the data to a file first"
+            )
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise file_error(
+                    path, "the file is empty (0 bytes); write or copy it again"
+                )
+    except FileNotFoundError:
+        raise file_error(path, missing) from None
+    except PermissionError:
+        raise file_error(path, "permission denied; make the file readable") from None
+    except OSError as error:
+        raise file_error(path, f"cannot be opened: {error.strerror}") from None
+
+
+def check_text(path: Path) -> None:
+    """Refuse what is no text: UTF-16 and binary files have zero bytes."""
+    with path.open("rb") as file:
+        if b"\0" in file.read(2**16):
+            raise file_error(
+                path, "is not a text file (it has a zero byte); save it as UTF-8 text"
+            )
+
+
+def choose_key(path: Path, key: str | None, names: list[str], what: str) -> str:
+    """The array or column of a file to read: ``key``, or the only one there is."""
+    listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    if not names:
+        raise file_error(path, f"holds no {what}; save at least one")
+    if key is None and len(names) > 1:
+        raise file_error(
+            path,
+            f"holds {len(names)} {what}s ({listed}); choose one by its key, "
+            f"{path.name}::KEY on the command line",
+        )
+    if key is not None and key not in names:
+        raise file_error(path, f"has no {what} {key!r}; choose one of: {listed}")
+    return names[0] if key is None else key
 
 
 class Samples(Protocol):
@@ -40,3 +107,83 @@ class Samples(Protocol):
     def describe(self) -> dict[str, Any]:
         """Where the samples come from, as JSON: what a store says about its source."""
         ...
+
+
+class Strings(Sequence[str]):
+    """Strings in a pyarrow array: small to hold, and copied to workers as one block.
+
+    They are kept as bytes, so that file names that are not UTF-8 survive as Python's
+    surrogate escapes.
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, strings: Iterable[str]) -> None:
+        import pyarrow as pa
+
+        encoded = [string.encode("utf-8", "surrogateescape") for string in strings]
+        self._array = pa.array(encoded, pa.large_binary())
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [self[i] for i in range(*row.indices(len(self)))]
+        return (
+            self._array[operator.index(row)].as_py().decode("utf-8", "surrogateescape")
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), 65_536):
+            for string in self._array[start : start + 65_536].to_pylist():
+                yield string.decode("utf-8", "surrogateescape")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(map(operator.eq, self, other))
+
+
+@dataclass(eq=False)
+class ListedSamples(ABC):
+    """Samples with ids and labels that are known in advance; see ``Samples``."""
+
+    kind: Kind
+    ids: Sequence[str]
+    labels: Sequence[str] | None
+    source: dict[str, Any]  # reader and origin, as JSON
+    ignored: int  # files, members or lines that are there but no samples
+
+    def __post_init__(self) -> None:
+        self.ids = Strings(self.ids)
+        self.labels = None if self.labels is None else Strings(self.labels)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @abstractmethod
+    def __getitem__(self, row: int) -> Any:
+        """One sample, decoded. Raises Unreadable when it cannot be."""
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            **self.source,
+            "kind": self.kind,
+            "samples": len(self),
+            "labelled": self.labels is not None,
+            "ignored": self.ignored,
+        }
+
+
+def first_repeat(ids: Sequence[str]) -> tuple[int, int] | None:
+    """Rows of the first two equal ids, or None when all differ.
+
+    >>> first_repeat(["a", "b", "a"])
+    (0, 2)
+    """
+    first: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        if first.setdefault(name, row) != row:
+            return first[name], row
+    return None

@@ -1,4 +1,4 @@
-"""Views and labels on disk: those named one by one, and directories of a known shape.
+"""Views and labels on disk: named one by one, in a store, or in a known layout.
 
 A directory to compare on holds ``train`` and, if there is one, ``test``; each of them
 one file per view (the file's name is the view's) and ``labels`` in the same formats:
@@ -20,7 +20,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sagl.features.files import SUFFIXES, parse_view_option, read_array, read_labels
-from sagl.features.store import FeatureStore, is_store
+from sagl.features.store import FeatureStore, Join, is_store
 from sagl.views import Views
 
 _LABELS = "labels"
@@ -37,11 +37,63 @@ def read_views(options: Sequence[str]) -> Views:
                 "differently with NAME=FILE"
             )
         arrays[name] = read_array(path, key)
+        arrays[name].flags.writeable = False  # so that it need not be checked again
         try:
             Views({name: arrays[name]}).check_values()
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-    return Views(arrays)
+    views = Views(arrays)
+    views.values_checked = True
+    return views
+
+
+@dataclass(frozen=True)
+class Input:
+    """Views, and from a store also what the samples are called and where they are."""
+
+    views: Views
+    ids: list[str] | None = None
+    labels: NDArray[Any] | None = None  # for evaluation alone
+    source: dict[str, Any] | None = None  # the reader's record, store and views
+
+    def truth(self, file: Path | None) -> NDArray[Any]:
+        """Labels to score with: those of a file, else the store's own."""
+        if file is not None:
+            return read_labels(file)
+        if self.labels is None:
+            raise ValueError("there are no labels to score with; give --labels")
+        return self.labels
+
+
+def read_input(
+    store: str | Path | None,
+    files: Sequence[str] | None,
+    names: Sequence[str] | None = None,
+    join: Join = "error",
+) -> Input:
+    """Views of a store, or of ``NAME=FILE`` options: one or the other."""
+    if (store is None) == (not files):
+        raise ValueError("give a feature store, or views with --view; one of the two")
+    if files:
+        return Input(read_views(files))
+    return open_input(Path(str(store)), names, join)
+
+
+def open_input(path: Path, names: Sequence[str] | None, join: Join) -> Input:
+    """Views of a store."""
+    if path.is_dir() and not is_store(path):
+        raise ValueError(
+            f"{path} is not a feature store; make one with sagl extract {path}"
+        )
+    from sagl.features.readers import absolute
+
+    joined = FeatureStore.open(path).join(names, join)
+    source = {
+        **absolute(joined.source),
+        "store": str(path.resolve()),
+        "views": list(joined.views.names),
+    }
+    return Input(joined.views, joined.ids, joined.labels, source)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, csr_matrix, load_npz, save_npz
 
 from sagl.estimator import SAGL
 from sagl.features.files import SUFFIXES, read_labels
-from sagl.features.inputs import read_input
+from sagl.features.split import read_input
 from sagl.report.inputs import open_inputs
 from sagl.report.style import load
 from sagl.run import GRAPH, read_config

@@ -114,6 +114,8 @@ def open_inputs(
 
         inputs = with_samples(inputs, open_samples(source), source)
     elif "reader" in record:
+        from sagl.features.readers import reopen
+
         try:
             inputs = with_samples(inputs, reopen(record), str(record["path"]))
         except (ValueError, KeyError, TypeError, OSError) as error:
@@ -153,22 +155,6 @@ def with_samples(inputs: Inputs, samples: Samples, place: str) -> Inputs:
     if samples.labels is not None and labels is None:
         labels = np.array([samples.labels[int(row)] for row in rows])
     return replace(inputs, ids=ids, samples=samples, sample_rows=rows, labels=labels)
-
-
-def reopen(record: dict[str, Any]) -> Samples:
-    """The samples of which this is the description."""
-    from sagl.features.readers import open_samples
-
-    place = record["path"]
-    options: tuple[str, ...] = ("split",)
-    match record["reader"]:
-        case "data set":
-            place = f"{record['name']}:{place}"
-        case "table":
-            options = ("kind", "column", "id_column", "label_column")
-        case "lines" | "file list" | "shards":
-            options = ("kind",)
-    return open_samples(place, **{name: record.get(name) for name in options})
 
 
 def _source_record(run: Path) -> dict[str, Any]:

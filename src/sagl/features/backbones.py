@@ -1,0 +1,339 @@
+"""Pretrained models that turn an image or a text into a row of features, by name.
+
+A name is ``source:id`` (``hf:``, ``timm:``, ``npy:`` or ``module:function``) or one of
+the short names of ``KNOWN``. ``#image`` or ``#text`` behind it chooses the side of a
+model that has two.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, get_args
+
+from torch import Tensor
+
+from sagl.device import pick_device
+from sagl.features.callables import FunctionBackbone, as_backbone, load_callable
+from sagl.features.files import SUFFIXES
+from sagl.features.manifest import VIEW_NAME, check_view_name
+from sagl.features.samples import Kind
+from sagl.features.saved import SavedFeatures, read_saved
+
+__all__ = [
+    "KNOWN",
+    "Backbone",
+    "BackboneName",
+    "FunctionBackbone",
+    "KnownBackbone",
+    "SavedFeatures",
+    "load_backbone",
+    "parse_backbones",
+    "parse_name",
+    "read_saved",
+]
+
+
+class Backbone(Protocol):
+    """A frozen model. It prepares samples in workers and embeds them in batches."""
+
+    name: str  # source:id, as the user wrote it
+    kind: Kind  # what it embeds
+    dim: int  # width of its features
+
+    def prepare(self, sample: Any) -> Any:
+        """One decoded sample as the model wants it. Needs no weights: runs in workers.
+
+        What it needs must be picklable without the weights.
+        """
+        ...
+
+    def embed(self, prepared: Sequence[Any]) -> Tensor:
+        """Features of a batch of prepared samples, (b, dim), float32, on the CPU."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Model id, revision, preprocessing, pooling and licence, as JSON."""
+        ...
+
+
+@dataclass(frozen=True)
+class KnownBackbone:
+    """A row of ``sagl backbones``."""
+
+    name: str  # the short one
+    model: str  # its name on the Hugging Face hub; hf: and this mean the same
+    millions: float  # weights that features need: of CLIP and SigLIP, one side of two
+    dim: int  # width of its features
+    objective: str  # what it was trained to do
+    licence: str  # as its authors state it
+    kind: Kind = "image"  # what it embeds
+    labels: str | None = None  # those that it was trained with, if any
+    gated: bool = False  # whether its terms have to be accepted on the hub first
+    paper: bool = False  # whether it is one of the paper's four
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "backbone": f"hf:{self.model}"}
+
+
+# What the models of a family share: prefix and suffix of the hub's name, and the rest.
+_FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "dinov3": (
+        *("facebook/dinov3-", "-pretrain-lvd1689m"),
+        {"objective": "self-distillation", "licence": "DINOv3", "gated": True},
+    ),
+    "dinov2": (
+        *("facebook/dinov2-", ""),
+        {"objective": "self-distillation", "licence": "Apache-2.0"},
+    ),
+    "clip": (
+        *("openai/clip-vit-", ""),
+        {"objective": "image-text contrast", "licence": "MIT"},
+    ),
+    "siglip2": (
+        *("google/siglip2-", ""),
+        {"objective": "image-text contrast, captions", "licence": "Apache-2.0"},
+    ),
+    "convnextv2": (
+        *("facebook/convnextv2-", "-224"),
+        {"objective": "masked images, then labels", "licence": "Apache-2.0"},
+    ),
+    "sentences": (
+        *("", ""),
+        {"objective": "contrast of sentence pairs", "kind": "text", "licence": "MIT"},
+    ),
+}
+_BOTH = {"labels": "ImageNet-22k and 1k"}
+_PAPER = {"paper": True}
+_APACHE = {"licence": "Apache-2.0"}
+_ROWS: tuple[tuple[str, str, str, float, int, dict[str, Any]], ...] = (
+    ("dinov3-l", "dinov3", "vitl16", 303.1, 1024, _PAPER),
+    ("siglip2-l-384", "siglip2", "large-patch16-384", 316.3, 1024, _PAPER),
+    ("clip-l14", "clip", "large-patch14", 304.0, 768, _PAPER),
+    ("convnextv2-l", "convnextv2", "large-22k", 196.4, 1536, {**_BOTH, **_PAPER}),
+    ("dinov3-b", "dinov3", "vitb16", 85.7, 768, {}),
+    ("dinov3-s", "dinov3", "vits16", 21.6, 384, {}),
+    ("dinov2-g", "dinov2", "giant", 1136.5, 1536, {}),
+    ("dinov2-l", "dinov2", "large", 304.4, 1024, {}),
+    ("dinov2-b", "dinov2", "base", 86.6, 768, {}),
+    ("dinov2-s", "dinov2", "small", 22.1, 384, {}),
+    ("siglip2-b", "siglip2", "base-patch16-224", 92.9, 768, {}),
+    ("clip-b16", "clip", "base-patch16", 86.2, 512, {}),
+    ("clip-b32", "clip", "base-patch32", 87.8, 512, {}),
+    ("convnextv2-t", "convnextv2", "tiny-22k", 27.9, 768, _BOTH),
+    ("convnextv2-atto", "convnextv2", "atto-1k", 3.4, 320, {"labels": "ImageNet-1k"}),
+    *(
+        (name, "sentences", model, millions, dim, more)
+        for name, model, millions, dim, more in (
+            ("mpnet", "sentence-transformers/all-mpnet-base-v2", 109.5, 768, _APACHE),
+            ("e5-base", "intfloat/e5-base-v2", 109.5, 768, {}),
+            ("e5-small", "intfloat/e5-small-v2", 33.4, 384, {}),
+            ("bge-small", "BAAI/bge-small-en-v1.5", 33.4, 384, {}),
+            ("minilm", "sentence-transformers/all-MiniLM-L6-v2", 22.7, 384, _APACHE),
+        )
+    ),
+)
+
+
+def _known_backbones() -> dict[str, KnownBackbone]:
+    known = {}
+    for name, family, size, millions, dim, more in _ROWS:
+        prefix, suffix, shared = _FAMILIES[family]
+        about = {"millions": millions, "dim": dim, **shared, **more}
+        known[name] = KnownBackbone(name, f"{prefix}{size}{suffix}", **about)
+    return known
+
+
+KNOWN: dict[str, KnownBackbone] = _known_backbones()
+
+_SOURCES = ("hf", "timm", "npy")
+_ALIASES = {
+    **dict.fromkeys(("huggingface", "transformers", "hub", "hf-hub"), "hf"),
+    **dict.fromkeys(("numpy", "file"), "npy"),
+}
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_FORMS = (
+    "hf:ID, timm:NAME, npy:FILE, module:function or a short name (sagl backbones "
+    "lists them)"
+)
+
+
+class BackboneName(NamedTuple):
+    """The parts of a name."""
+
+    text: str  # as the user wrote it
+    source: str  # hf, timm, npy, or python
+    identifier: str
+    side: Kind | None = None
+    revision: str | None = None
+
+
+def load_backbone(
+    name: str | Callable[[list[Any]], Any] | Backbone,
+    *,
+    device: str = "auto",
+    trust_remote_code: bool = False,
+) -> Backbone:
+    """A frozen model by its name.
+
+    Parameters
+    ----------
+    name : str or object
+        ``hf:ID`` with a name on the Hugging Face hub or a directory
+        (``hf:facebook/dinov2-small``, ``hf:./model``, perhaps with ``@revision``);
+        ``timm:NAME``; ``module:function``; or a short name such as ``dinov2-s``.
+        ``#image`` or ``#text`` behind it chooses the side of a model that embeds both.
+        Also an object that is a ``Backbone``, or a function with an attribute ``kind``.
+    device : str, default="auto"
+    trust_remote_code : bool, default=False
+        Whether code that comes with a model on the hub may be run.
+    """
+    if not isinstance(name, str):
+        return as_backbone(name)
+    parts = parse_name(name)
+    if parts.source == "npy":
+        raise ValueError(
+            f"{name}: holds features and not a model; give it as a view of its own"
+        )
+    if parts.source == "python":
+        return load_callable(parts.identifier, name=name, side=parts.side)
+    if parts.source == "timm":
+        from sagl.features.timm import load_timm
+
+        return load_timm(parts.identifier, name=name, device=pick_device(device))
+    from sagl.features.huggingface import load_huggingface
+
+    return load_huggingface(
+        parts.identifier,
+        name=name,
+        side=parts.side,
+        revision=parts.revision,
+        device=pick_device(device),
+        trust_remote_code=trust_remote_code,
+    )
+
+
+def parse_name(name: str) -> BackboneName:
+    """The parts of a name; refuses what is unknown or could mean two things.
+
+    Examples
+    --------
+    >>> from sagl.features.backbones import parse_name
+    >>> parse_name("clip-b32#text")[1:4]
+    ('hf', 'openai/clip-vit-base-patch32', 'text')
+    """
+    text = name.strip()
+    if text.startswith("npy:"):
+        return BackboneName(name, "npy", text[4:])
+    rest, side = _split_side(text)
+    if rest in KNOWN:
+        return BackboneName(name, "hf", KNOWN[rest].model, side)
+    source, colon, identifier = rest.partition(":")
+    if not colon:
+        raise ValueError(f"no backbone {name!r}; {_advice(rest)}")
+    if not identifier:
+        raise ValueError(f"{name!r}: nothing follows {source}:; write {_FORMS}")
+    if source == "hf":
+        return _hub_name(name, identifier, side)
+    if source == "timm":
+        if side == "text":
+            raise ValueError(f"{name}: timm has models of images alone")
+        return BackboneName(name, "timm", identifier, side)
+    right = _ALIASES.get(source.lower(), source.lower())
+    if right in _SOURCES:
+        raise ValueError(f"{name}: no source {source!r}; write {right}:{identifier}")
+    if source.endswith(".py"):
+        module = source.removesuffix(".py").strip("./").replace("/", ".")
+        raise ValueError(f"{name}: name the module: {module}:{identifier}")
+    if not _MODULE.fullmatch(source) or not _MODULE.fullmatch(identifier):
+        raise ValueError(f"{name}: no source {source!r}; a backbone is {_FORMS}")
+    return BackboneName(name, "python", f"{source}:{identifier}", side)
+
+
+def _split_side(text: str) -> tuple[str, Kind | None]:
+    rest, mark, side = text.rpartition("#")
+    if not mark or Path(text.removeprefix("hf:")).expanduser().is_dir():
+        return text, None
+    if side not in get_args(Kind):
+        raise ValueError(
+            f"{text!r}: {side!r} follows the #; expected #image or #text, or nothing"
+        )
+    return rest, "image" if side == "image" else "text"
+
+
+def _hub_name(name: str, identifier: str, side: Kind | None) -> BackboneName:
+    path = Path(identifier).expanduser()
+    if path.is_dir():
+        if not path.is_absolute() and identifier[0] not in ".~":
+            raise ValueError(
+                f"{name}: {identifier} is a directory here, and could be a name on the "
+                f"hub; write hf:./{identifier} for the directory"
+            )
+        return BackboneName(name, "hf", identifier, side)
+    if identifier in KNOWN:
+        raise ValueError(
+            f"{name}: {identifier} is a short name; write it without hf:, or "
+            f"hf:{KNOWN[identifier].model}"
+        )
+    repository, _, revision = identifier.partition("@")
+    return BackboneName(name, "hf", repository, side, revision or None)
+
+
+def _advice(text: str) -> str:
+    """What a name without a source was probably meant to be."""
+    path = Path(text).expanduser()
+    if text and path.is_dir():
+        dotted = path.is_absolute() or text[0] in ".~"
+        return f"write hf:{text if dotted else f'./{text}'} for this directory"
+    if path.suffix.lower() in SUFFIXES:
+        return f"write npy:{text} for saved features"
+    if re.fullmatch(r"[\w.-]+/[\w.-]+(@\S+)?", text):
+        return f"write hf:{text} for a model on the Hugging Face hub"
+    close = difflib.get_close_matches(text.lower(), KNOWN, n=3, cutoff=0.5)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"a backbone is {_FORMS}"
+
+
+def parse_backbones(options: Sequence[str]) -> dict[str, str]:
+    """Backbones by the name of their view.
+
+    >>> parse_backbones(["dinov3-l", "small=hf:facebook/dinov2-small"])
+    {'dinov3-l': 'dinov3-l', 'small': 'hf:facebook/dinov2-small'}
+    >>> parse_backbones(["hf:google/siglip2-base#text", "npy:./saved/clip.npy"])
+    {'siglip2-base': 'hf:google/siglip2-base#text', 'clip': 'npy:./saved/clip.npy'}
+    """
+    if not options:
+        raise ValueError(
+            "which models are to look at the samples? Give --backbone, once per view; "
+            "sagl backbones lists some"
+        )
+    named: dict[str, str] = {}
+    for option in options:
+        name, equals, backbone = option.partition("=")
+        # A path may hold a "=", too, but it comes after a ":" or a "/".
+        if not (equals and VIEW_NAME.fullmatch(name)):
+            name, backbone = _view_name(option), option
+        check_view_name(name)
+        if not backbone:
+            raise ValueError(f"--backbone {option}: nothing after the '='")
+        if name in named:
+            raise ValueError(
+                f"--backbone {option}: there is a view {name!r} already; name it "
+                "differently with NAME=BACKBONE"
+            )
+        named[name] = backbone
+    return named
+
+
+def _view_name(backbone: str) -> str:
+    """The last part of a model's name, without revision, side or suffix."""
+    source, colon, identifier = backbone.partition(":")
+    path = re.split(r"[#@]|::", identifier if colon else source)[0]
+    last = Path(path).resolve().name if path.startswith(".") else Path(path).name
+    if source == "npy":
+        last = Path(last).stem
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-._") or "view"

@@ -1,0 +1,170 @@
+"""Data sets of Hugging Face: saved with ``save_to_disk``, or by name.
+
+The ``datasets`` package reads them, and its types of columns say what is an image, a
+text or a class. The id is the one in ``id_column``, or the number of the row, counted
+from 0.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sagl.features.images import image_from_bytes, image_from_file, require_pillow
+from sagl.features.samples import (
+    Kind,
+    ListedSamples,
+    Unreadable,
+    file_error,
+    first_repeat,
+)
+
+PREFIX = "hf-dataset"
+
+
+@dataclass(eq=False)
+class HubSamples(ListedSamples):
+    """A column of a data set, which is memory-mapped anew in each process."""
+
+    column: str
+    dataset: Any
+
+    def __getitem__(self, row: int) -> Any:
+        value = self.dataset[row][self.column]
+        if self.kind == "text":
+            if value is None or not value.strip():
+                raise Unreadable("the text is missing or blank")
+            return value
+        if value is None or not (value["bytes"] or value["path"]):
+            raise Unreadable("the picture is missing")
+        if value["bytes"]:
+            return image_from_bytes(value["bytes"])
+        return image_from_file(Path(value["path"]))
+
+
+def is_saved_dataset(folder: Path) -> bool:
+    """Whether ``save_to_disk`` wrote this folder."""
+    one = all((folder / name).is_file() for name in ("state.json", "dataset_info.json"))
+    return one or (folder / "dataset_dict.json").is_file()
+
+
+def open_hub_dataset(
+    source: str,
+    *,
+    kind: Kind | None = None,
+    split: str | None = None,
+    column: str | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+) -> HubSamples:
+    """Samples of a saved folder, or of ``hf-dataset:NAME[::CONFIGURATION]``."""
+    where = Path(source)
+    try:
+        datasets = importlib.import_module("datasets")
+    except ImportError:
+        raise file_error(
+            where, 'needs the datasets package: pip install "sagl[datasets]"'
+        ) from None
+    name, _, configuration = source.removeprefix(f"{PREFIX}:").partition("::")
+    try:
+        if source.startswith(f"{PREFIX}:"):
+            loaded = datasets.load_dataset(name, configuration or None)
+        else:
+            loaded = datasets.load_from_disk(source)
+    # No network, no such name, gated, a broken file: any of a dozen exceptions.
+    except Exception as error:
+        raise file_error(where, f"cannot be loaded ({error})") from None
+    data = _choose_split(where, loaded, split)
+    if not len(data):
+        raise file_error(where, "holds no rows")
+    names = data.column_names
+    for wanted in (column, id_column, label_column):
+        if wanted is not None and wanted not in names:
+            raise file_error(
+                where, f"has no column {wanted!r}; choose one of: {', '.join(names)}"
+            )
+    types = {
+        name: _kind(datasets, feature)
+        for name, feature in data.features.items()
+        if name not in (id_column, label_column, "label") or name == column
+    }
+    column = column or _only_column(where, names, types, kind)
+    own_kind = types[column]
+    if own_kind is None:
+        raise file_error(
+            where,
+            f"column {column!r} holds {data.features[column]}, neither pictures nor "
+            "strings; choose another (--column)",
+        )
+    if kind not in (None, own_kind):
+        raise file_error(where, f"column {column!r} holds {own_kind}s, not {kind}s")
+    ids = list(map(str, range(len(data)) if id_column is None else data[id_column]))
+    repeat = first_repeat(ids)
+    if repeat is not None:
+        one, other = repeat
+        raise file_error(
+            where, f"rows {one} and {other} have the same {id_column!r}: {ids[one]!r}"
+        )
+    labels = _labels(where, data, label_column)
+    values = data.select_columns([column])
+    if own_kind == "image":
+        require_pillow()
+        values = values.cast_column(column, datasets.Image(decode=False))
+    about = {"reader": "hugging face", "path": source, "split": split}
+    about |= {"column": column, "id_column": id_column}
+    return HubSamples(own_kind, ids, labels, about, 0, column, values)
+
+
+def _choose_split(where: Path, loaded: Any, split: str | None) -> Any:
+    if not isinstance(loaded, dict):
+        if split is not None:
+            raise file_error(where, f"has no splits; leave out {split!r}")
+        return loaded
+    if split is None and len(loaded) == 1:
+        return next(iter(loaded.values()))
+    if split not in loaded:
+        raise file_error(where, f"choose a split (--split): {', '.join(loaded)}")
+    return loaded[split]
+
+
+def _kind(datasets: Any, feature: Any) -> Kind | None:
+    if isinstance(feature, datasets.Image):
+        return "image"
+    is_text = getattr(feature, "dtype", None) in ("string", "large_string")
+    return "text" if is_text else None
+
+
+def _only_column(
+    where: Path, names: list[str], types: dict[str, Kind | None], kind: Kind | None
+) -> str:
+    """The only column of images, or else the only one of strings."""
+    for wanted in ("image", "text") if kind is None else (kind,):
+        columns = [name for name, type_ in types.items() if type_ == wanted]
+        if len(columns) == 1:
+            return columns[0]
+        if columns:
+            break
+    raise file_error(
+        where,
+        f"has the columns {', '.join(names)}; say which one holds the samples "
+        "(--column)",
+    )
+
+
+def _labels(where: Path, data: Any, name: str | None) -> list[str] | None:
+    """Names of classes where they are known, else the values."""
+    column = name or "label"
+    if column not in data.column_names:
+        return None
+    values = list(data[column])
+    names = getattr(data.features[column], "names", None)
+    # -1 is how data sets mark a row without a label.
+    missing = [v is None or (names is not None and v < 0) for v in values]
+    if any(missing):
+        if name is not None:
+            row = missing.index(True)
+            raise file_error(where, f"row {row} has no {name!r}; leave the labels out")
+        return None
+    return [str(v if names is None else names[v]) for v in values]

@@ -1,0 +1,315 @@
+"""Images in files: found below folders, and decoded to upright RGB or refused.
+
+- Images are turned as their EXIF tag says; of an animation the first frame is taken.
+- Transparent pixels are laid over white: what is hidden below them is arbitrary.
+- 16-bit greys are scaled to 8 bits (65,535 becomes 255), floats in 0 .. 1 likewise.
+- More than ``MAX_PIXELS`` are refused: such a file may be a decompression bomb. The
+  limit is Pillow's default, kept here because other libraries switch Pillow's off.
+- Formats that run other programs to be read (EPS) are not opened at all.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sagl.features.samples import (
+    ListedSamples,
+    Strings,
+    Unreadable,
+    file_error,
+    first_repeat,
+)
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PILImage
+
+__all__ = ["ImageFiles", "image_from_bytes", "image_from_file", "is_image_name"]
+
+MAX_PIXELS = 89_478_485  # a quarter of a gigabyte as RGB
+IMAGE_SUFFIXES = frozenset(
+    {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".gif", ".webp", ".bmp"}
+    | {".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".avif"}
+    | {".heic", ".heif"}  # not readable as yet, but images: said so one by one
+)
+_FORMATS = (
+    *("JPEG", "MPO", "PNG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "PPM"),
+    *("JPEG2000", "AVIF", "HEIF"),  # where Pillow or a plugin has them
+)
+_HEIC_BRANDS = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1"}
+# First-level folders of these names divide the data; they are no classes.
+_SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}
+
+
+@dataclass(eq=False)
+class ImageFiles(ListedSamples):
+    """Images in files of their own, at ``paths`` below ``root``.
+
+    Without ``paths`` an id is the path.
+    """
+
+    root: Path
+    paths: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        require_pillow()
+        self.paths = None if self.paths in (None, self.ids) else Strings(self.paths)
+        super().__post_init__()
+
+    def __getitem__(self, row: int) -> Any:
+        path = (self.ids if self.paths is None else self.paths)[row]
+        if not path:
+            raise Unreadable("the path is missing")
+        return image_from_file(self.root / path)
+
+
+def open_folder(folder: Path, split: str | None = None) -> ImageFiles:
+    """Every file below ``folder`` whose name ends like an image's, sorted by path.
+
+    When all of them lie in two or more sub-folders, the first-level folder is the
+    label. ``split`` names a sub-folder to read instead.
+    """
+    require_pillow()
+    root = folder if split is None else folder / split
+    if not root.is_dir():
+        raise file_error(
+            folder, f"has no sub-folder {split!r} to take as the split; leave it out"
+        )
+    paths, ignored = find_images(root)
+    if not paths:
+        raise file_error(
+            root,
+            f"holds no picture ({ignored} other files); expected files such as .jpg "
+            "or .png in it or in its sub-folders",
+        )
+    labels = None
+    if all("/" in path for path in paths):
+        labels = [_printable(path.partition("/")[0]) for path in paths]
+        if len(set(labels)) == 1:
+            labels = None
+        elif {label.lower() for label in labels} <= _SPLITS:
+            raise file_error(
+                root,
+                f"is divided into {', '.join(sorted(set(labels)))}; choose one of them "
+                "(--split), or give its path",
+            )
+    source = {"reader": "folder", "path": str(folder), "split": split}
+    return open_paths(root, paths, labels, source, ignored)
+
+
+def open_paths(
+    root: Path,
+    paths: list[str],
+    labels: list[str] | None,
+    source: dict[str, Any],
+    ignored: int = 0,
+) -> ImageFiles:
+    """Images by their path below ``root``, which is also their id."""
+    ids = [_printable(path) for path in paths]
+    repeat = first_repeat(ids)
+    if repeat is not None:
+        raise file_error(root, f"two files share the id {ids[repeat[0]]!r}; rename one")
+    return ImageFiles("image", ids, labels, source, ignored, root, paths)
+
+
+class FolderImages(NamedTuple):
+    """Images below a folder, by path, and how many files are none."""
+
+    paths: list[str]
+    ignored: int
+
+
+def find_images(root: Path) -> FolderImages:
+    """Images below ``root``; hidden files and folders are left out.
+
+    Links are followed, except to a folder that one is already in.
+    """
+    paths, ignored = [], 0
+    # The real folders that the way to a folder goes through.
+    above = {str(root): frozenset([_identity(root)])}
+    for folder, folders, files in os.walk(root, onerror=_refuse, followlinks=True):
+        way, deeper = above.pop(folder), []
+        for name in folders:
+            below = os.path.join(folder, name)  # noqa: PTH118 - as os.walk does
+            if name.startswith(".") or (here := _identity(Path(below))) in way:
+                continue
+            above[below] = way | {here}
+            deeper.append(name)
+        folders[:] = deeper
+        prefix = Path(folder).relative_to(root).as_posix() + "/"
+        for name in files:
+            if is_image_name(name) and not name.startswith("."):
+                paths.append(prefix.removeprefix("./") + name)
+            else:
+                ignored += 1
+    # By code point: the same on every machine and in every language.
+    return FolderImages(sorted(paths), ignored)
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    try:
+        status = folder.stat()
+    except OSError as error:
+        raise file_error(folder, f"cannot be read: {error.strerror}") from None
+    return status.st_dev, status.st_ino
+
+
+def _refuse(error: OSError) -> None:
+    folder = Path(error.filename)
+    if isinstance(error, PermissionError):
+        raise file_error(
+            folder, "permission denied; make the folder readable or move it away"
+        )
+    raise file_error(folder, f"cannot be read: {error.strerror}")
+
+
+def _printable(path: str) -> str:
+    """Bytes of a file name that are not UTF-8, written as \\xNN."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def is_image_name(name: str) -> bool:
+    """Whether a file name ends like that of an image.
+
+    >>> is_image_name("holiday/IMG_1.JPG"), is_image_name("notes.txt")
+    (True, False)
+    """
+    _, dot, suffix = name.rpartition(".")
+    return bool(dot) and f".{suffix.lower()}" in IMAGE_SUFFIXES
+
+
+def require_pillow() -> None:
+    """Say what to install, before thousands of images fail one by one."""
+    try:
+        import PIL.Image  # noqa: F401
+    except ImportError:
+        raise ValueError(
+            'reading pictures needs Pillow: pip install "sagl[backbones]"'
+        ) from None
+
+
+def image_from_file(path: Path) -> PILImage:
+    """The image in a file, upright and in mode RGB.
+
+    Raises
+    ------
+    Unreadable
+        When there is none; the message says why.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise Unreadable("not a regular file")
+        with path.open("rb") as file:
+            return _decode(file)
+    except FileNotFoundError:
+        raise Unreadable("no such file") from None
+    except PermissionError:
+        raise Unreadable("permission denied") from None
+    except OSError as error:
+        raise Unreadable(f"cannot be opened ({error.strerror or error})") from None
+
+
+def image_from_bytes(data: bytes) -> PILImage:
+    """The image in the bytes of a file; see ``image_from_file``."""
+    return _decode(io.BytesIO(data))
+
+
+def _decode(stream: IO[bytes]) -> PILImage:
+    from PIL import Image, UnidentifiedImageError
+
+    with warnings.catch_warnings():
+        # Pillow warns of odd metadata; here an image is either decoded or refused.
+        warnings.simplefilter("ignore")
+        try:
+            with Image.open(stream, formats=_formats()) as image:
+                _check_size(*image.size)
+                image.load()
+                return _to_rgb(_upright(image))
+        except Unreadable:
+            raise
+        except UnidentifiedImageError:
+            raise Unreadable(_why_not_identified(stream)) from None
+        except Image.DecompressionBombError as error:
+            raise Unreadable(f"may be a decompression bomb ({error})") from None
+        # Broken bytes make Pillow raise nearly anything: OSError, SyntaxError,
+        # struct.error, IndexError, ... and one broken file must not end the run.
+        except Exception as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise Unreadable(f"broken or cut short ({reason[:120]})") from None
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    """Those of ``_FORMATS`` that this Pillow reads."""
+    from PIL import Image
+
+    Image.init()
+    return tuple(name for name in _FORMATS if name in Image.OPEN)
+
+
+def _why_not_identified(stream: IO[bytes]) -> str:
+    stream.seek(0)
+    start = stream.read(12)
+    if not start:
+        return "empty file (0 bytes)"
+    if start[4:8] == b"ftyp" and start[8:12] in _HEIC_BRANDS:
+        return "HEIC picture, which Pillow does not read; convert it to JPEG or PNG"
+    return "not a picture, or its start is damaged"
+
+
+def _check_size(width: int, height: int) -> None:
+    if width * height > MAX_PIXELS:
+        raise Unreadable(
+            f"{width} x {height} pixels, more than {MAX_PIXELS:,}: may be a "
+            "decompression bomb; shrink it"
+        )
+    if width * height == 0:
+        raise Unreadable(f"{width} x {height} pixels: nothing to see")
+
+
+def _upright(image: PILImage) -> PILImage:
+    """Turned as the EXIF tag says; a tag that cannot be read says nothing."""
+    from PIL import ImageOps
+
+    try:
+        return ImageOps.exif_transpose(image)
+    except Exception:  # damaged metadata around intact pixels
+        return image
+
+
+def _to_rgb(image: PILImage) -> PILImage:
+    from PIL import Image
+
+    if image.mode == "F" or image.mode.startswith("I"):
+        image = Image.fromarray(_eight_bits(np.asarray(image)))
+    if image.has_transparency_data:
+        page = Image.new("RGBA", image.size, "white")
+        page.alpha_composite(image.convert("RGBA"))
+        image = page
+    rgb = image.convert("RGB")
+    rgb.info = {}  # so that nobody turns it a second time
+    return rgb
+
+
+def _eight_bits(pixels: NDArray[Any]) -> NDArray[np.uint8]:
+    """Greys of 16 bits, or floats in 0 .. 1, as 8 bits. (height, width)"""
+    low, high = pixels.min(), pixels.max()
+    if pixels.dtype.kind == "f" and low >= 0 and high <= 1:
+        return np.asarray(np.rint(pixels * 255), dtype=np.uint8)
+    if pixels.dtype.kind != "f" and low >= 0 and high <= 65_535:
+        rounded = (pixels.astype(np.uint32) + 128) // 257
+        return np.asarray(rounded, dtype=np.uint8)
+    raise Unreadable(
+        f"greys from {low:g} to {high:g} have no known black and white; save it with "
+        "8 or 16 bits"
+    )

@@ -1,0 +1,340 @@
+"""What a feature store holds on disk: the manifest, and the files about its samples.
+
+    manifest.json     format, views, sets of samples
+    ids-KEY.txt       the ids of a set of samples, one per line, sorted
+    labels-KEY.txt    their classes, where known: for evaluation alone
+    VIEW/00000.npy    features, so many rows per file
+    skipped.csv       id and reason of samples that could not be read
+
+Ids have files of their own because the manifest must stay small however many samples
+there are, and text because people look at it (`grep`, `wc`, `paste`): a million paths
+are some 50 MB and read in a second, where NumPy's strings of fixed width would take
+gigabytes. KEY comes from the ids' checksum, so views of the same samples share a file,
+and a comparison of two keys says whether two views have the same rows.
+
+Nothing in a store depends on when, where or by how many processes it was made.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sagl._version import __version__
+from sagl.features.samples import file_error
+from sagl.features.sharded_array import ShardedArray, ShardFile
+from sagl.storage import replacing, write_json
+
+__all__ = ["Manifest", "Plan", "is_store", "read_skipped"]
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+WORK = ".extracting"  # where unfinished views keep what they need to be finished
+SKIPPED = "skipped.csv"
+DTYPES = ("float16", "float32", "float64")
+VIEW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+Skipped = list[tuple[str, str]]  # ids and reasons
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that decides the bytes of a view.
+
+    Samples that are embedded together can change each other's last bits, so batches
+    are part of it, and do not reach over the end of a piece.
+    """
+
+    backbone: dict[str, Any]  # what the model says of itself
+    dtype: str
+    dim: int
+    piece_rows: int  # samples that are done in one go
+    batch_size: int | None  # None when the features came from a file
+    n_samples: int  # of the source, unreadable ones included
+    samples_sha256: str  # checksum of their sorted ids
+
+    @property
+    def n_pieces(self) -> int:
+        return -(-self.n_samples // self.piece_rows)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of a view, its path below the store."""
+
+    file: str
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class StoredView:
+    """One view of a store."""
+
+    plan: Plan
+    samples: str  # key of its set of samples
+    shards: tuple[Shard, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(shard.rows for shard in self.shards)
+
+    def array(self, store: Path) -> ShardedArray:
+        files = [ShardFile(store / shard.file, shard.rows) for shard in self.shards]
+        return ShardedArray(files, self.plan.dim, self.plan.dtype)
+
+
+@dataclass(frozen=True)
+class SampleSet:
+    """A set of samples: how many, checksums of their files, whence they came."""
+
+    rows: int
+    ids_sha256: str
+    labels_sha256: str | None
+    source: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All of ``manifest.json``."""
+
+    views: dict[str, StoredView] = field(default_factory=dict)
+    samples: dict[str, SampleSet] = field(default_factory=dict)
+
+    def write(self, store: Path) -> None:
+        views = {}
+        for name, view in sorted(self.views.items()):
+            shards = [asdict(shard) for shard in view.shards]
+            rest = {"rows": view.rows, "samples": view.samples, "shards": shards}
+            views[name] = {**asdict(view.plan), **rest}
+        samples = {key: asdict(value) for key, value in sorted(self.samples.items())}
+        write_json(
+            store / MANIFEST, {"format": FORMAT, "views": views, "samples": samples}
+        )
+
+    @classmethod
+    def read_or_new(cls, store: Path) -> Manifest:
+        """The manifest of a store, empty when it has none yet."""
+        return cls.read(store) if (store / MANIFEST).exists() else cls()
+
+    @classmethod
+    def read(cls, store: Path) -> Manifest:
+        """The manifest of a store, refused when it is damaged or too new."""
+        path = store / MANIFEST
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            version = int(content["format"])
+            if version <= FORMAT:
+                return cls(
+                    {k: _view_from_json(v) for k, v in content["views"].items()},
+                    {k: SampleSet(**v) for k, v in content["samples"].items()},
+                )
+        except (FileNotFoundError, NotADirectoryError):
+            raise file_error(
+                store, f"is not a feature store: there is no {MANIFEST} in it"
+            ) from None
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise file_error(
+                path, f"is damaged ({error!r}); copy it back or extract again"
+            ) from None
+        raise file_error(
+            path,
+            f"is of format {version}; this sagl {__version__} reads up to format "
+            f"{FORMAT}: upgrade sagl",
+        )
+
+    @classmethod
+    def open(cls, store: Path) -> Manifest:
+        """The manifest of a store that has at least one finished view."""
+        if not (store / MANIFEST).is_file() and (store / WORK).is_dir():
+            raise file_error(
+                store,
+                "the extraction is not finished; give the same sagl extract again, "
+                "or sagl store merge when all processes are done",
+            )
+        manifest = cls.read(store)
+        if not manifest.views:
+            raise file_error(store / MANIFEST, "names no view; extract one")
+        return manifest
+
+    def ids(self, store: Path, key: str) -> list[str]:
+        """The ids of a set of samples."""
+        return read_lines(store / ids_file(key), self.samples[key].rows)
+
+    def labels(self, store: Path, key: str) -> list[str] | None:
+        """The labels of a set of samples, if they are known."""
+        samples = self.samples[key]
+        if samples.labels_sha256 is None:
+            return None
+        return read_lines(store / labels_file(key), samples.rows)
+
+    def add_samples(
+        self,
+        store: Path,
+        ids: Sequence[str],
+        labels: Sequence[str] | None,
+        source: Mapping[str, Any],
+    ) -> str:
+        """Write the files of a set of samples and enter it here; its key."""
+        content = as_lines(ids)
+        checksum = hashlib.sha256(content).hexdigest()
+        key = checksum[:16]
+        before = self.samples.get(key)
+        labels_checksum = before.labels_sha256 if before else None
+        if labels is not None:
+            lines = as_lines(labels)
+            new = hashlib.sha256(lines).hexdigest()
+            if labels_checksum not in (None, new):
+                raise ValueError(
+                    f"{store / labels_file(key)}: the same samples have other labels "
+                    "now; extract into another store"
+                )
+            labels_checksum = new
+            write_bytes(store / labels_file(key), lines)
+        write_bytes(store / ids_file(key), content)
+        source = before.source if before else dict(source)
+        self.samples[key] = SampleSet(len(ids), checksum, labels_checksum, source)
+        return key
+
+
+def _view_from_json(value: dict[str, Any]) -> StoredView:
+    plan = {k: v for k, v in value.items() if k not in ("rows", "samples", "shards")}
+    shards = tuple(Shard(**shard) for shard in value["shards"])
+    view = StoredView(Plan(**plan), value["samples"], shards)
+    if view.rows != value["rows"]:
+        raise ValueError(f"{value['rows']} rows, but {view.rows} in its shards")
+    return view
+
+
+def is_store(path: Path) -> bool:
+    """Whether there is a feature store, if only a begun one."""
+    return (path / MANIFEST).is_file() or (path / WORK).is_dir()
+
+
+def check_view_name(name: str) -> None:
+    """A view's name is a directory's: refuse what some system could not have."""
+    if not VIEW_NAME.fullmatch(name):
+        raise ValueError(
+            f"{name!r} cannot be a view's name; use letters, digits, '.', '_' and '-'"
+        )
+
+
+def make_plan(
+    sorted_ids: Sequence[str],
+    backbone: Mapping[str, Any],
+    dtype: Any,
+    dim: int,
+    piece_rows: int,
+    batch_size: int | None = None,
+) -> Plan:
+    """The plan of a view, its description as it will be read back from JSON."""
+    name = str(np.dtype(dtype))
+    if name not in DTYPES:
+        raise ValueError(f"a view is kept as {', '.join(DTYPES)}; not as {name}")
+    return Plan(
+        backbone=dict(json.loads(json.dumps(dict(backbone)))),
+        dtype=name,
+        dim=dim,
+        piece_rows=piece_rows,
+        batch_size=batch_size,
+        n_samples=len(sorted_ids),
+        samples_sha256=samples_checksum(sorted_ids),
+    )
+
+
+def ids_file(key: str) -> str:
+    return f"ids-{key}.txt"
+
+
+def labels_file(key: str) -> str:
+    return f"labels-{key}.txt"
+
+
+def as_lines(texts: Sequence[str]) -> bytes:
+    """One per line; see ``line_fault`` for what cannot be a line."""
+    return "".join(f"{text}\n" for text in texts).encode()
+
+
+def read_lines(path: Path, expected: int) -> list[str]:
+    """What ``as_lines`` made: split at line feeds alone."""
+    try:
+        lines = path.read_bytes().decode().split("\n")[:-1]
+    except FileNotFoundError:
+        raise file_error(path, "is missing; copy it back") from None
+    except UnicodeDecodeError as error:
+        raise file_error(path, f"is damaged: {error}; copy it back") from None
+    if len(lines) != expected:
+        raise file_error(
+            path, f"holds {len(lines)} lines, expected {expected}; copy it back"
+        )
+    return lines
+
+
+def line_fault(text: str) -> str | None:
+    """Why a text cannot be a line of a file, or None."""
+    if "\n" in text or "\r" in text:
+        return "it holds a line break"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "it is not UTF-8"
+    return None
+
+
+def samples_checksum(sorted_ids: Sequence[str]) -> str:
+    """Checksum by which sets of samples are told apart."""
+    digest = hashlib.sha256()
+    for sample in sorted_ids:
+        digest.update(sample.encode("utf-8", "surrogatepass") + b"\n")
+    return digest.hexdigest()
+
+
+def sorted_order(ids: Sequence[str]) -> list[int]:
+    """Positions of the ids in sorted order; refuses none at all and repeated ones."""
+    if not len(ids):
+        raise ValueError("there are no samples")
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    for a, b in pairwise(order):
+        if ids[a] == ids[b]:
+            raise ValueError(f"samples {a} and {b} have the same id, {ids[a]!r}")
+    return order
+
+
+def read_skipped(store: Path) -> Skipped:
+    """The rows of ``skipped.csv``; none if there is no such file."""
+    path = store / SKIPPED
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return [(row[0], row[1]) for row in list(csv.reader(file))[1:]]
+
+
+def write_skipped(store: Path, skipped: Skipped) -> None:
+    """Add to ``skipped.csv`` what is not there yet."""
+    rows = set(read_skipped(store))
+    for sample, reason in skipped:
+        rows.add((_printable(sample), _printable(reason)))
+    if rows:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerows([("id", "reason"), *sorted(rows)])
+        write_bytes(store / SKIPPED, text.getvalue().encode())
+
+
+def _printable(text: str) -> str:
+    """Names that are not UTF-8 are skipped, but must still be named."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)

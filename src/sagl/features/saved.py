@@ -1,0 +1,170 @@
+"""``npy:`` Features that other tools have saved.
+
+Any file that a view can be read from, and two layouts that are in use: TURTLE's
+``representations/MODEL/DATA_train.npy`` with ``labels/DATA_train.npy``, and that of the
+authors of MSRL and SAGL, ``feats/MODEL/DATA_train_feats.npy`` with
+``feats/DATA_train_labels.npy``. A folder and a key choose the file:
+``npy:representations/clipvitL14::pets_train``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sagl.features.files import SUFFIXES, read_array, read_labels
+from sagl.features.pretrained import describe_model
+from sagl.features.samples import file_error, first_repeat
+from sagl.storage import sha256
+
+__all__ = ["SavedFeatures", "read_saved"]
+
+_FEATURES = "_feats"
+
+
+@dataclass(frozen=True)
+class SavedFeatures:
+    """Features from a file."""
+
+    name: str  # as the user wrote it
+    path: Path
+    key: str | None  # which of several arrays of the file
+    array: NDArray[Any]  # (n, dim), a memory map where the file allows it
+    ids: list[str] | None  # a name per row, if a file beside the features has them
+    labels: Path | None  # the file of their labels, for evaluation alone
+
+    def describe(self) -> dict[str, Any]:
+        """Like those of backbones; the revision is a checksum of the file."""
+        chosen = "" if self.key is None else f"::{self.key}"
+        return describe_model(
+            "npy",
+            f"{self.path.resolve().parent.name}/{self.path.name}{chosen}",
+            sha256(self.path),
+            int(self.array.shape[1]),
+            library=f"numpy {np.__version__}",
+        )
+
+    def rows_by_id(self, view: str, ids: Sequence[str]) -> dict[str, int]:
+        """The row of each sample: by id where the file has ids, else by position."""
+        known = ids if self.ids is None else self.ids
+        if len(known) != len(self.array):
+            raise ValueError(
+                f"view {view!r}: {len(self.array):,} saved rows for {len(known):,} "
+                "samples; without ids there must be one row per sample, in order"
+            )
+        rows = {sample: row for row, sample in enumerate(known)}
+        if not any(sample in rows for sample in ids):
+            raise ValueError(
+                f"view {view!r}: not one sample is among the saved features; a sample "
+                f"is called {ids[0]!r}, a saved row {known[0]!r}"
+            )
+        return rows
+
+
+def read_saved(name: str) -> SavedFeatures:
+    """Features by ``npy:FILE``, ``npy:FILE::KEY`` or ``npy:FOLDER::DATA_PART``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from sagl.features.saved import read_saved
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(Path(folder) / "dino.npy", np.zeros((2, 3), dtype="float16"))
+    ...     _ = (Path(folder) / "dino.ids.txt").write_text("a.jpg\\nb.jpg\\n")
+    ...     saved = read_saved(f"npy:{folder}/dino.npy")
+    >>> saved.array.shape, saved.ids
+    ((2, 3), ['a.jpg', 'b.jpg'])
+    """
+    place, _, key = name.removeprefix("npy:").partition("::")
+    if not place:
+        raise ValueError(f"{name}: the file is missing; write npy:FILE")
+    path = Path(place).expanduser()
+    chosen: str | None = key or None
+    if path.is_dir():
+        path, chosen = _in_folder(path, chosen), None
+    array = read_array(path, chosen)
+    if array.ndim != 2 or 0 in array.shape:
+        raise file_error(
+            path,
+            f"holds an array of shape {array.shape}, expected rows x columns; save one "
+            "row of features per sample",
+        )
+    ids = _read_ids(path, len(array))
+    return SavedFeatures(name, path, chosen, array, ids, _labels(path))
+
+
+def _in_folder(folder: Path, wanted: str | None) -> Path:
+    """The file of features in a folder, chosen by its name without an ending."""
+    files = sorted(
+        file
+        for file in folder.iterdir()
+        if file.suffix.lower() in SUFFIXES
+        and not file.stem.endswith((".ids", "_ids", "_labels"))
+        and file.stem not in ("ids", "labels")
+    )
+    if not files:
+        raise file_error(
+            folder, "holds no features; expected files such as DATA_train.npy"
+        )
+    names = (wanted, f"{wanted}{_FEATURES}")
+    fitting = [file for file in files if wanted is None or file.stem in names]
+    if len(fitting) == 1:
+        return fitting[0]
+    stems = [file.stem.removesuffix(_FEATURES) for file in files]
+    listed = ", ".join(stems[:20]) + (", ..." if len(stems) > 20 else "")
+    fault = "several files" if fitting else f"no file {wanted!r}"
+    raise file_error(
+        folder, f"holds {fault}; choose one of {listed}: npy:{folder}::{stems[0]}"
+    )
+
+
+def _read_ids(path: Path, rows: int) -> list[str] | None:
+    """Names of the rows, from a file beside the features."""
+    stem = path.stem.removesuffix(_FEATURES)
+    names = [f"{s}{end}" for s in (path.stem, stem) for end in (".ids", "_ids")]
+    candidates = (
+        path.with_name(name + suffix)
+        for name in (*names, "ids")
+        for suffix in (".txt", ".npy", ".csv")
+    )
+    file = next((file for file in candidates if file.is_file()), None)
+    if file is None:
+        return None
+    if file.suffix == ".txt":
+        ids = file.read_text(encoding="utf-8").splitlines()
+    else:
+        ids = [str(value) for value in read_labels(file)]
+    if len(ids) != rows:
+        raise file_error(
+            file,
+            f"holds {len(ids)} ids for {rows} rows of features; expected one per row",
+        )
+    if "" in map(str.strip, ids):
+        row = list(map(str.strip, ids)).index("")
+        raise file_error(file, f"id {row} (counting from 0) is empty")
+    repeat = first_repeat(ids)
+    if repeat is not None:
+        raise file_error(
+            file,
+            f"id {ids[repeat[0]]!r} stands in row {repeat[0]} and in row {repeat[1]}; "
+            "ids must differ",
+        )
+    return ids
+
+
+def _labels(path: Path) -> Path | None:
+    """The labels that belong to features, where one of the layouts has them."""
+    stem = path.stem.removesuffix(_FEATURES)
+    candidates = [path.with_name(f"{stem}_labels.npy"), path.with_name("labels.npy")]
+    if path.stem.endswith(_FEATURES):
+        candidates.insert(0, path.parent.parent / f"{stem}_labels.npy")
+    if path.parent.parent.name == "representations":
+        candidates.insert(0, path.parents[2] / "labels" / path.name)
+    return next((file for file in candidates if file.is_file()), None)

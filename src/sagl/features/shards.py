@@ -1,0 +1,261 @@
+"""Tar files of samples (webdataset's layout), read in place.
+
+A sample is all members that share a name up to its first dot: ``0017.jpg`` is the
+image, ``0017.txt`` the text, ``0017.cls`` the label, ``0017.json`` may hold one. Of a
+single tar the id is that name; of several it begins with the name of the shard.
+
+Neither webdataset nor ``datasets`` serves here: the one streams, so that no sample can
+be read by its number, as taking up an extraction needs; the other copies all shards to
+a cache first. An index of positions by ``tarfile`` does it without either.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tarfile
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sagl.features.images import IMAGE_SUFFIXES, image_from_bytes, require_pillow
+from sagl.features.samples import (
+    FileFormatError,
+    Kind,
+    ListedSamples,
+    Unreadable,
+    file_error,
+    first_repeat,
+)
+
+__all__ = ["Shards", "expand_braces", "open_shards"]
+
+_IMAGES = frozenset(suffix[1:] for suffix in IMAGE_SUFFIXES)
+_BLOCK = 512  # tar's unit
+
+
+class Member(NamedTuple):
+    """Where a member's bytes are in its tar."""
+
+    start: int
+    size: int
+
+    def read(self, file: IO[bytes]) -> bytes:
+        file.seek(self.start)
+        return file.read(self.size)
+
+
+Members = dict[str, Member]  # of one sample, by extension
+
+
+@dataclass(eq=False)
+class Shards(ListedSamples):
+    """Samples inside of tar files, by the position of their bytes."""
+
+    paths: tuple[Path, ...]
+    positions: NDArray[np.int64]  # (n, 3): number of the tar, start, size
+
+    def __getitem__(self, row: int) -> Any:
+        number, *position = self.positions[row].tolist()
+        member = Member(*position)
+        try:
+            with self.paths[number].open("rb") as file:
+                data = member.read(file)
+        except OSError as error:
+            raise Unreadable(f"the shard cannot be read ({error.strerror})") from None
+        if len(data) < member.size:
+            raise Unreadable("the shard has become shorter")
+        return image_from_bytes(data) if self.kind == "image" else _text(data)
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """Every name that a pattern such as ``data-{000..004}.tar`` stands for, in order.
+
+    >>> expand_braces("a-{08..10}.tar")
+    ['a-08.tar', 'a-09.tar', 'a-10.tar']
+    >>> expand_braces("{train,test}-{0..1}.tar")
+    ['train-0.tar', 'train-1.tar', 'test-0.tar', 'test-1.tar']
+    """
+    braces = re.search(r"\{([^{}]*)\}", pattern)
+    if braces is None:
+        return [pattern]
+    items = braces[1].split(",")
+    if limits := re.fullmatch(r"(\d+)\.\.(\d+)", braces[1]):
+        first, last = map(int, limits.groups())
+        if first > last:
+            raise ValueError(
+                f"{braces[0]}: the range runs backwards; write it forwards"
+            )
+        items = [f"{i:0{len(limits[1])}d}" for i in range(first, last + 1)]
+    start, rest = pattern[: braces.start()], expand_braces(pattern[braces.end() :])
+    return [start + item + end for item in items for end in rest]
+
+
+def open_shards(
+    paths: Sequence[Path],
+    source: str,
+    *,
+    several: bool,
+    kind: Kind | None = None,
+    extension: str | None = None,
+    label_field: str | None = None,
+) -> Shards:
+    """Samples of tar files in the order in which they stand there.
+
+    ``source`` is what the user wrote; with ``several`` ids begin with the name of the
+    shard; ``kind`` is needed where samples have both an image and a text;
+    ``extension`` says which member to read, where there are several (``seg.png``), and
+    ``label_field`` which field of ``.json`` members is the label, instead of ``.cls``.
+    """
+    prefixes = _prefixes(paths) if several else [""]
+    extension = None if extension is None else extension.lower()
+    if kind is None and extension is not None:
+        kind = "image" if extension.rpartition(".")[2] in _IMAGES else "text"
+    ids: list[str] = []
+    labels: list[str | None] = []
+    positions = array("q")
+    ignored = 0
+    for number, path in enumerate(paths):
+        samples, n_others = _index_tar(path)
+        ignored += n_others
+        if samples and kind is None:
+            kind = _decide_kind(path, samples)
+        with path.open("rb") as file:
+            for key, members in samples.items():
+                try:
+                    member = _choose(members, kind, extension)
+                    if member is None:
+                        ignored += len(members)
+                        continue
+                    labels.append(_label(file, members, label_field))
+                except ValueError as error:
+                    raise file_error(path, f"sample {key!r}: {error}") from None
+                ids.append(prefixes[number] + key)
+                positions.extend((number, *member))
+    if kind is None or not ids:
+        raise file_error(Path(source), "holds no samples; expected members key.jpg")
+    if kind == "image":
+        require_pillow()
+    known = [label for label in labels if label is not None]
+    return Shards(
+        kind,
+        ids,
+        known if len(known) == len(ids) else None,
+        {"reader": "shards", "path": source, "shards": len(paths)},
+        ignored,
+        tuple(paths),
+        np.frombuffer(positions, dtype=np.int64).reshape(-1, 3),
+    )
+
+
+def _index_tar(path: Path) -> tuple[dict[str, Members], int]:
+    """Samples of a tar by key, and how many members are no part of one."""
+    samples: dict[str, Members] = {}
+    ignored = 0
+    try:
+        # "r:" refuses compressed files: nothing in them can be found by position.
+        with tarfile.open(path, "r:") as tar:
+            while (member := tar.next()) is not None:
+                tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
+                folder, slash, name = member.name.rpartition("/")
+                key, _, extension = name.partition(".")
+                if not member.isreg() or not key or not extension:
+                    ignored += not member.isdir()
+                    continue
+                if member.issparse():
+                    raise file_error(
+                        path, f"member {member.name!r} is sparse; pack it again"
+                    )
+                members = samples.setdefault(folder + slash + key, {})
+                if extension.lower() in members:
+                    raise file_error(
+                        path, f"has the member {member.name!r} twice; remove one"
+                    )
+                members[extension.lower()] = Member(member.offset_data, member.size)
+            _check_end(path, tar.offset)
+    except FileFormatError:
+        raise
+    except (tarfile.TarError, EOFError) as error:
+        raise file_error(
+            path,
+            f"is cut short or not a plain tar ({error}); copy it again, and unpack "
+            ".tar.gz to .tar: compressed files allow no random access",
+        ) from None
+    except OSError as error:
+        raise file_error(path, f"cannot be read: {error.strerror or error}") from None
+    return samples, ignored
+
+
+def _check_end(path: Path, end: int) -> None:
+    """A tar ends with zeros; anything else is a damaged header, and more behind it."""
+    with path.open("rb") as file:
+        file.seek(end)
+        if any(file.read(_BLOCK)):
+            raise file_error(
+                path, f"is cut short or damaged at byte {end:,}; copy or pack it again"
+            )
+
+
+def _decide_kind(path: Path, samples: dict[str, Members]) -> Kind:
+    images = any(not _IMAGES.isdisjoint(members) for members in samples.values())
+    if images and any("txt" in members for members in samples.values()):
+        raise file_error(
+            path,
+            "holds both pictures and texts; say which to read: --kind image or "
+            "--kind text",
+        )
+    return "image" if images else "text"
+
+
+def _choose(
+    members: Members, kind: Kind | None, extension: str | None
+) -> Member | None:
+    """The member of a sample that is read."""
+    if extension is not None:
+        return members.get(extension)
+    if kind == "text":
+        return members.get("txt")
+    images = sorted(_IMAGES.intersection(members))
+    if len(images) > 1:
+        raise ValueError(
+            f"pictures {' and '.join(images)}; choose one (--column {images[0]})"
+        )
+    return members[images[0]] if images else None
+
+
+def _label(file: IO[bytes], members: Members, field: str | None) -> str | None:
+    if field is None and "cls" in members:
+        return _text(members["cls"].read(file))
+    record: Any = {}
+    if "json" in members:
+        record = json.loads(members["json"].read(file))
+    value = record.get(field or "label") if isinstance(record, dict) else None
+    if value is None and field is not None:
+        raise ValueError(f"no field {field!r} in a .json member; leave it out")
+    return None if value is None else str(value)
+
+
+def _text(data: bytes) -> str:
+    try:
+        text = data.decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        raise Unreadable("not UTF-8 text") from None
+    if not text:
+        raise Unreadable("the text is blank")
+    return text
+
+
+def _prefixes(paths: Sequence[Path]) -> list[str]:
+    """Names of shards below the folder that they share, without ``.tar``."""
+    shared = Path(os.path.commonpath([path.parent for path in paths]))
+    names = [path.relative_to(shared).with_suffix("").as_posix() for path in paths]
+    repeat = first_repeat(names)
+    if repeat is not None:
+        raise file_error(paths[repeat[0]], "is named twice; name each shard once")
+    return [f"{name}/" for name in names]

@@ -1,0 +1,398 @@
+"""Writing a feature store so that it can be killed at any moment and taken up.
+
+A view is done in pieces of some hundred samples. In ``.extracting/VIEW`` the rows of a
+piece are appended to a file of many pieces, ``00000.npy``, and then a line to the
+journal of that file, ``00000.jsonl``: how many rows, and who is left out. What a killed
+process wrote behind the last line of the journal is cut off. When all files have all
+their pieces, whoever notices writes their headers, moves them to ``VIEW`` and enters
+the view into the manifest. Each file is a function of the plan and the samples alone,
+so it does not matter who writes it, or how often it is interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sagl.features.manifest import (
+    WORK,
+    Manifest,
+    Plan,
+    Shard,
+    Skipped,
+    StoredView,
+    as_lines,
+    check_view_name,
+    is_store,
+    line_fault,
+    read_lines,
+    write_bytes,
+    write_skipped,
+)
+from sagl.features.samples import file_error
+from sagl.features.sharded_array import npy_header
+from sagl.storage import replacing, sha256, write_json
+
+__all__ = ["UnfinishedView", "begin", "finish", "piece_rows", "unfinished"]
+
+# Samples per piece: few, because a slow model needs a second for each; more when there
+# would be too many pieces.
+_PIECE_ROWS = 512
+_MOST_PIECES = 4096
+# Rows per file: up to 32 MB of a usual view, because reading a row from one of many
+# small files costs more than the row; but so few that this many processes can divide
+# the files among themselves.
+_FILE_ROWS = 16_384
+_FILES = 64
+_LOCK = ".lock"
+_PLAN, _IDS, _LABELS = "plan.json", "ids.txt", "labels.txt"
+
+
+def piece_rows(n_samples: int) -> int:
+    """How many samples are done in one go: a function of their number alone."""
+    return _PIECE_ROWS * -(-n_samples // (_PIECE_ROWS * _MOST_PIECES))
+
+
+def begin(
+    store: Path,
+    name: str,
+    plan: Plan,
+    ids: Sequence[str],
+    labels: Sequence[str] | None,
+    source: Mapping[str, Any],
+) -> UnfinishedView | None:
+    """Begin a view, or take it up; None when the store has it already.
+
+    ``ids`` of all samples are sorted; ``labels`` are in the same order.
+    """
+    check_view_name(name)
+    for label in set(labels or ()):
+        if fault := line_fault(label):
+            raise ValueError(f"the label {label!r} cannot be kept: {fault}")
+    _refuse_other_directory(store)
+    store.mkdir(parents=True, exist_ok=True)
+    with _locked(store):
+        if _has(store, name, plan):
+            return None
+        _refuse_other_files(store / name)
+        work = store / WORK / name
+        # Looked at under the lock: whoever has pieces to do keeps others from
+        # finishing the view, and so from removing what is there.
+        if not (work / _PLAN).exists() or not _is_same(
+            UnfinishedView(store, name), plan
+        ):
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(parents=True)
+            # Ids that cannot be lines are among them until they are skipped.
+            write_bytes(work / _IDS, as_lines([json.dumps(sample) for sample in ids]))
+            if labels is not None:
+                write_bytes(work / _LABELS, as_lines(labels))
+            write_json(work / _PLAN, {"plan": asdict(plan), "source": dict(source)})
+        view = UnfinishedView(store, name)
+        if not any(file.entries for file in view.files):
+            shutil.rmtree(store / name, ignore_errors=True)  # of an attempt given up
+        return view
+
+
+def finish(store: Path, name: str) -> bool:
+    """Enter a view into the manifest if all pieces are there; say whether it is in."""
+    with _locked(store):
+        manifest = Manifest.read_or_new(store)
+        if name not in manifest.views:
+            view = UnfinishedView(store, name)
+            if view.pending():
+                return False
+            _enter(manifest, view)
+        _clean_up(store, name)
+    return True
+
+
+def unfinished(store: Path) -> list[UnfinishedView]:
+    """The views of a store that are being written."""
+    plans = sorted((store / WORK).glob(f"*/{_PLAN}"))
+    return [UnfinishedView(store, plan.parent.name) for plan in plans]
+
+
+class UnfinishedView:
+    """A view of a store that is being written, piece by piece."""
+
+    def __init__(self, store: Path, name: str) -> None:
+        self.store, self.name = store, name
+        self.work = store / WORK / name
+        try:
+            about = json.loads((self.work / _PLAN).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise file_error(
+                self.work / _PLAN,
+                f"is damaged ({error}); remove {self.work} to begin anew",
+            ) from None
+        self.plan = Plan(**about["plan"])
+        self.source: dict[str, Any] = about["source"]
+        rows = min(_FILE_ROWS, -(-self.plan.n_samples // _FILES))
+        self.pieces_per_file = max(1, rows // self.plan.piece_rows)
+        self.files = [
+            _ViewFile(self, number)
+            for number in range(-(-self.plan.n_pieces // self.pieces_per_file))
+        ]
+
+    def pending(self, index: int = 0, count: int = 1) -> list[int]:
+        """Pieces that are not done, of every ``count``-th file beginning with one."""
+        return [piece for file in self.files[index::count] for piece in file.pending]
+
+    def samples_of(self, piece: int) -> range:
+        """Positions, among the sorted ids, of the samples of a piece."""
+        start = piece * self.plan.piece_rows
+        return range(start, min(start + self.plan.piece_rows, self.plan.n_samples))
+
+    def samples(self) -> tuple[list[str], list[str] | None]:
+        """Ids and labels of all samples."""
+        n, labels = self.plan.n_samples, self.work / _LABELS
+        ids = [json.loads(line) for line in read_lines(self.work / _IDS, n)]
+        return ids, read_lines(labels, n) if labels.exists() else None
+
+    def write(self, piece: int, features: NDArray[Any], skipped: Skipped) -> None:
+        """Features of a piece, (rows, dim), and those samples that are left out.
+
+        The pieces of a file are written in order.
+        """
+        self.files[piece // self.pieces_per_file].append(piece, features, skipped)
+
+    def adopt(self, other: UnfinishedView) -> None:
+        """Take over complete files of the same view in another store."""
+        for mine, theirs in zip(self.files, other.files, strict=True):
+            if mine.pending and not theirs.pending:
+                features = theirs.path if theirs.path.exists() else theirs.partial
+                for source in (features, theirs.journal):  # which counts the rows
+                    with replacing(self.work / source.name) as temporary:
+                        shutil.copyfile(source, temporary)
+                mine.entries = theirs.entries
+
+
+class _ViewFile:
+    """One file of a view: the pieces it is to hold, and what became of those it has."""
+
+    def __init__(self, view: UnfinishedView, number: int) -> None:
+        first = number * view.pieces_per_file
+        last = min(first + view.pieces_per_file, view.plan.n_pieces)
+        self.pieces = range(first, last)
+        self.path = view.store / view.name / f"{number:05d}.npy"
+        self.partial = view.work / self.path.name
+        self.journal = view.work / f"{number:05d}.jsonl"
+        self._dim, self._dtype = view.plan.dim, np.dtype(view.plan.dtype)
+        self._file: IO[bytes] | None = None
+        self.entries = self._read_journal()
+
+    @property
+    def pending(self) -> range:
+        """The pieces that are missing."""
+        return self.pieces[len(self.entries) :]
+
+    @property
+    def rows(self) -> int:
+        return sum(entry["rows"] for entry in self.entries)
+
+    @property
+    def skipped(self) -> Skipped:
+        return [(a, b) for entry in self.entries for a, b in entry["skipped"]]
+
+    def append(self, piece: int, features: NDArray[Any], skipped: Skipped) -> None:
+        """Add the rows of the next piece, then its line to the journal."""
+        file = self._opened()
+        if not self.pending or self.pending[0] != piece:
+            raise self._busy()
+        file.write(np.ascontiguousarray(features, self._dtype).data)
+        file.flush()
+        os.fsync(file.fileno())
+        entry = {"rows": len(features), "skipped": skipped}
+        with self.journal.open("ab") as journal:
+            journal.write(json.dumps(entry).encode() + b"\n")
+            journal.flush()
+            os.fsync(journal.fileno())
+        self.entries.append(entry)
+        if not self.pending:
+            file.close()
+
+    def settle(self, name: str) -> Shard | None:
+        """Give a complete file its header and its name; None if it has no rows."""
+        if self.rows == 0:
+            return None
+        if self.partial.exists():
+            with self.partial.open("r+b") as file:
+                file.write(self._header())
+                file.flush()
+                os.fsync(file.fileno())
+            self.path.parent.mkdir(exist_ok=True)
+            self.partial.replace(self.path)
+        return Shard(f"{name}/{self.path.name}", self.rows, sha256(self.path))
+
+    def _header(self) -> bytes:
+        return npy_header(self._dtype, (self.rows, self._dim))
+
+    @property
+    def _size(self) -> int:
+        return len(self._header()) + self.rows * self._dim * self._dtype.itemsize
+
+    def _read_journal(self) -> list[dict[str, Any]]:
+        """The pieces that are whole, in the journal and in the file."""
+        self.entries = []
+        if self.journal.exists():
+            # Behind the last line break is what a killed process left.
+            with suppress(ValueError):  # or what a power cut made of it
+                for line in self.journal.read_bytes().split(b"\n")[:-1]:
+                    self.entries.append(json.loads(line))
+        if self.rows == 0 or self.path.exists():
+            return self.entries
+        size = self.partial.stat().st_size if self.partial.exists() else 0
+        return self.entries if size >= self._size else []
+
+    def _opened(self) -> IO[bytes]:
+        """The file, held by this process alone and cut behind its last whole piece."""
+        if self._file is None:
+            self.partial.touch()
+            file = self.partial.open("r+b")
+            if not _lock(file, wait=False):
+                raise self._busy()
+            pending = self.pending
+            self.entries = self._read_journal()
+            if self.pending != pending:  # somebody went on with it meanwhile
+                raise self._busy()
+            lines = (json.dumps(entry).encode() + b"\n" for entry in self.entries)
+            write_bytes(self.journal, b"".join(lines))
+            file.write(self._header())
+            file.truncate(self._size)
+            file.seek(self._size)
+            self._file = file
+        return self._file
+
+    def _busy(self) -> ValueError:
+        return ValueError(
+            f"{self.partial}: another process is writing this file; let one command "
+            "extract at a time, or divide the work: --shard 0/2 and --shard 1/2"
+        )
+
+
+def _enter(manifest: Manifest, view: UnfinishedView) -> None:
+    skipped = [pair for file in view.files for pair in file.skipped]
+    if not any(file.rows for file in view.files):
+        _clean_up(view.store, view.name)  # so that the next attempt reads them again
+        sample, reason = skipped[0]
+        raise ValueError(
+            f"view {view.name!r}: not one of {view.plan.n_samples:,} samples could be "
+            f"used; the first is {sample}: {reason}"
+        )
+    shards = [file.settle(view.name) for file in view.files]
+    absent = {sample for sample, _ in skipped}
+    ids, labels = view.samples()
+    kept = [i for i, sample in enumerate(ids) if sample not in absent]
+    key = manifest.add_samples(
+        view.store,
+        [ids[i] for i in kept],
+        None if labels is None else [labels[i] for i in kept],
+        view.source,
+    )
+    stored = tuple(shard for shard in shards if shard is not None)
+    manifest.views[view.name] = StoredView(view.plan, key, stored)
+    write_skipped(view.store, skipped)
+    manifest.write(view.store)
+
+
+def _refuse_other_directory(store: Path) -> None:
+    """A store is made in a new or empty directory, never among somebody's files."""
+    if store.exists() and not store.is_dir():
+        raise ValueError(f"{store} is a file; a feature store is a directory")
+    if not store.is_dir() or is_store(store):
+        return
+    if any(path.name != _LOCK for path in store.iterdir()):
+        raise ValueError(
+            f"{store} holds files and is no feature store; choose another directory"
+        )
+
+
+def _refuse_other_files(directory: Path) -> None:
+    """What is to be a view's directory holds nothing that is not a view's."""
+    if directory.is_dir():
+        for path in directory.iterdir():
+            if not re.fullmatch(r"\d+\.npy", path.name):
+                raise ValueError(
+                    f"{path} is in the way; move it, or name the view otherwise"
+                )
+
+
+def _has(store: Path, name: str, plan: Plan) -> bool:
+    there = Manifest.read_or_new(store).views.get(name)
+    if there is None:
+        return False
+    if there.plan != plan:
+        raise ValueError(
+            f"{store} has a view {name!r} already, {_difference(there.plan, plan)}; "
+            "give the new one another name (NAME=BACKBONE)"
+        )
+    _clean_up(store, name)
+    return True
+
+
+def _is_same(view: UnfinishedView, plan: Plan) -> bool:
+    """Whether what was begun can be taken up; refuses to throw pieces away."""
+    if view.plan != plan and any(file.entries for file in view.files):
+        raise ValueError(
+            f"{view.work}: view {view.name!r} was begun "
+            f"{_difference(view.plan, plan)}; give the same again, or remove this "
+            "directory to begin anew"
+        )
+    return view.plan == plan
+
+
+def _difference(before: Plan, now: Plan) -> str:
+    """In what two plans differ, in words."""
+    a, b = asdict(before), asdict(now)
+    if a["samples_sha256"] != b["samples_sha256"]:
+        return (
+            f"with other samples ({a['n_samples']:,} of them, now {b['n_samples']:,})"
+        )
+    if a["backbone"] != b["backbone"]:
+        a, b = a["backbone"], b["backbone"]
+        key = next(key for key in {**a, **b} if a.get(key) != b.get(key))
+        return f"with another backbone ({key} {a.get(key)!r}, now {b.get(key)!r})"
+    key = next(key for key in a if a[key] != b[key])
+    return f"with {key} {a[key]} (now {b[key]})"
+
+
+def _clean_up(store: Path, name: str) -> None:
+    """Remove what a finished view needs no more, and what killed processes left."""
+    shutil.rmtree(store / WORK / name, ignore_errors=True)
+    for leftover in store.glob(".*.tmp"):
+        leftover.unlink(missing_ok=True)
+    work = store / WORK
+    if work.is_dir() and not any(work.iterdir()):
+        work.rmdir()
+
+
+@contextmanager
+def _locked(store: Path) -> Iterator[None]:
+    """One process at a time."""
+    with (store / _LOCK).open("wb") as file:
+        _lock(file, wait=True)
+        yield
+
+
+def _lock(file: IO[bytes], *, wait: bool) -> bool:
+    """Hold a file until it is closed or this process dies; False if another does."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system: one process is safe anyway
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

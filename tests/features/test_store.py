@@ -1,0 +1,292 @@
+"""Views are joined by id, never by position; what is damaged is named."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sagl import SAGL, Views
+from sagl.features.manifest import Manifest
+from sagl.features.store import (
+    FeatureStore,
+    OverlapWarning,
+    ShardedArray,
+    is_store,
+    read_skipped,
+    verify,
+    write_view,
+)
+from sagl.features.store_write import begin
+from tests.conftest import clustered_views
+from tests.features.toy_extraction import tree
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def numbers(rows, dim, seed=0):
+    return np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Two views whose rows were given in different orders."""
+    ids = [f"{i}.jpg" for i in range(9)]
+    a, b = numbers(9, 4), numbers(9, 2, 1)
+    other = [4, 0, 8, 7, 1, 3, 2, 6, 5]
+    labels = [f"class {i % 2}" for i in range(9)]
+    write_view(tmp_path / "store", "a", ids, a, labels=labels)
+    write_view(tmp_path / "store", "b", [ids[i] for i in other], b[other])
+    return tmp_path / "store", a, b
+
+
+def test_a_store_of_the_first_version_opens(tmp_path):
+    """Written by sagl 0.1: its files are not cut where they would be today."""
+    old = DATA / "store_0_1"
+    joined = FeatureStore.open(old).join()
+    assert joined.ids == [str(i) for i in range(1, 10)]
+    assert joined.labels.tolist() == ["odd", "even"] * 4 + ["odd"]
+    lengths = [2 * (i % 5) + i for i in range(1, 10)]
+    assert joined.views["lengths"][:, 0].tolist() == lengths
+    assert joined.views["letters"][:, 2].tolist() == [i / 4 for i in range(1, 10)]
+    assert read_skipped(old) == [("0", "the text is blank")]
+    assert verify(old) == []
+    # The same extraction today finds it complete, and another view can be added.
+    path = shutil.copytree(old, tmp_path / "store")
+    plan = Manifest.read(path).views["letters"].plan
+    ids = [str(i) for i in range(10)]
+    assert begin(path, "letters", plan, ids, None, {}) is None
+    write_view(path, "more", joined.ids, numbers(9, 2))
+    assert len(FeatureStore.open(path).views()) == 9
+
+
+def test_rows_are_joined_by_id(store):
+    path, a, b = store
+    opened = FeatureStore.open(path)
+    assert opened.ids == [f"{i}.jpg" for i in range(9)]
+    views = opened.views()
+    assert views.names == ("a", "b")
+    np.testing.assert_array_equal(views["a"], a)
+    np.testing.assert_array_equal(views["b"], b)
+    assert opened.views(["b"]).names == ("b",)
+    assert opened.views(["b", "a"]).names == ("b", "a")
+
+
+def test_labels_belong_to_the_samples(store):
+    joined = FeatureStore.open(store[0]).join(["b", "a"])
+    assert joined.labels.tolist() == [f"class {i % 2}" for i in range(9)]
+    write_view(store[0].parent / "other", "a", ["x"], numbers(1, 2))
+    assert FeatureStore.open(store[0].parent / "other").join().labels is None
+
+
+def test_adding_a_view_touches_no_other(store):
+    before = tree(store[0])
+    write_view(store[0], "c", ["7.jpg", "nobody"], numbers(2, 3))
+    after = tree(store[0])
+    changed = {name for name in before if after[name] != before[name]}
+    assert changed == {"manifest.json"}
+    views = json.loads(before["manifest.json"])["views"]
+    assert json.loads(after["manifest.json"])["views"].items() >= views.items()
+
+
+def test_partial_overlap_is_refused_or_resolved(store):
+    path, a, _ = store
+    c = numbers(3, 3)
+    write_view(path, "c", ["7.jpg", "nobody", "2.jpg"], c)
+    opened = FeatureStore.open(path)
+    with pytest.raises(ValueError, match=r"a 9, b 9, c 3; 2 are in all"):
+        opened.views()
+    with pytest.raises(ValueError, match="different samples"):
+        opened["a"]
+    assert len(opened.views(["a", "b"])) == 9
+    with pytest.warns(OverlapWarning, match="2 are in all of them and taken"):
+        joined = opened.join(join="inner")
+    assert joined.ids == ["2.jpg", "7.jpg"]
+    assert opened.ids == joined.ids
+    np.testing.assert_array_equal(joined.views["a"], a[[2, 7]])
+    np.testing.assert_array_equal(joined.views["c"], c[[2, 0]])
+    assert joined.labels.tolist() == ["class 0", "class 1"]
+
+
+def test_nothing_in_common(store):
+    write_view(store[0], "c", ["nobody"], numbers(1, 3))
+    with pytest.raises(ValueError, match="nothing can be joined"):
+        FeatureStore.open(store[0]).views(join="inner")
+
+
+@given(
+    st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=1), min_size=2, max_size=3)
+)
+@settings(deadline=None, max_examples=12)
+def test_an_inner_join_is_the_intersection(tmp_path_factory, sets):
+    path = tmp_path_factory.mktemp("join") / "store"
+    value = {letter: i + 1.0 for i, letter in enumerate("abcdefgh")}
+    for number, ids in enumerate(sets):
+        ids = sorted(ids, reverse=number % 2 == 0)
+        rows = np.array([[value[i], number] for i in ids])
+        write_view(path, f"v{number}", ids, rows)
+    common = sorted(set.intersection(*sets))
+    opened = FeatureStore.open(path)
+    if not common:
+        with pytest.raises(ValueError, match="different samples"):
+            opened.views(join="inner")
+        return
+    if len({frozenset(ids) for ids in sets}) == 1:
+        joined = opened.join()
+    else:
+        with pytest.warns(OverlapWarning):
+            joined = opened.join(join="inner")
+    assert joined.ids == common
+    for number in range(len(sets)):
+        expected = [[value[i], number] for i in common]
+        np.testing.assert_array_equal(joined.views[f"v{number}"], expected)
+
+
+def test_views_stay_on_disk(store):
+    views = FeatureStore.open(store[0]).views()
+    assert isinstance(views["a"], ShardedArray)
+    assert isinstance(Views(views)["a"], ShardedArray)
+
+
+def test_a_model_is_fitted_on_a_store(tmp_path):
+    views, _ = clustered_views()
+    ids = [f"{i:03d}" for i in range(len(views))]
+    for name in ("narrow", "wide"):
+        write_view(tmp_path / "s", name, ids, views[name])
+    store = FeatureStore.open(tmp_path / "s")
+    arrays = {name: views[name] for name in ("narrow", "wide")}
+    expected = SAGL(4, steps=5, random_state=0).fit(arrays)
+    found = SAGL(4, steps=5, random_state=0).fit(store)
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
+    np.testing.assert_array_equal(
+        found.predict_proba(store), expected.predict_proba(arrays)
+    )
+
+
+def test_many_files_read_like_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("sagl.features.store_write._FILES", 2)
+    n = 2500  # five pieces in three files
+    ids = [f"{i:05d}" for i in range(n)]
+    features = numbers(n, 3)
+    order = np.random.default_rng(1).permutation(n)
+    write_view(tmp_path / "s", "v", [ids[i] for i in order], features[order])
+    opened = FeatureStore.open(tmp_path / "s")
+    assert [shard.rows for shard in opened.manifest.views["v"].shards] == [
+        1024,
+        1024,
+        452,
+    ]
+    np.testing.assert_array_equal(opened["v"], features)
+    rows = np.random.default_rng(2).integers(0, n, 300)
+    np.testing.assert_array_equal(opened.views().take(rows)[0], features[rows])
+
+
+def test_the_same_view_again_is_no_change_and_another_is_refused(store):
+    before = tree(store[0])
+    ids = [f"{i}.jpg" for i in range(9)]
+    write_view(store[0], "a", ids, store[1])
+    assert tree(store[0]) == before
+    with pytest.raises(ValueError, match=r"a view 'a' already, with other samples \(9"):
+        write_view(store[0], "a", ["x"], numbers(1, 4))
+    with pytest.raises(ValueError, match=r"with dtype float32 \(now float16\)"):
+        write_view(store[0], "a", ids, store[1], dtype="float16")
+    with pytest.raises(ValueError, match="another backbone \\(model None, now 'x'\\)"):
+        write_view(store[0], "a", ids, store[1], backbone={"model": "x"})
+    assert tree(store[0]) == before
+
+
+def test_bad_input_is_refused_before_anything_is_written(tmp_path):
+    path = tmp_path / "s"
+
+    def refused(match, name="v", ids=("a", "b"), features=None, **more):
+        features = numbers(2, 3) if features is None else features
+        with pytest.raises(ValueError, match=match):
+            write_view(path, name, list(ids), features, **more)
+        assert not path.exists()
+
+    refused("2 ids for features of shape", features=numbers(3, 3))
+    refused("samples 0 and 1 have the same id, 'a'", ids="aa")
+    refused("row 1, 'a\\\\nb': it holds a line break", ids=["a", "a\nb"])
+    refused("cannot be a view's name", name="../v")
+    refused(
+        "kept as float16, float32, float64; not as int64", features=np.ones((2, 3), int)
+    )
+    refused("the label 'x\\\\ny' cannot be kept", labels=["x\ny", "z"])
+    refused("there are no samples", ids=[], features=numbers(0, 3))
+
+
+def test_other_peoples_files_are_left_alone(tmp_path):
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v" / "00001.npy").write_text("precious")
+    with pytest.raises(ValueError, match="holds files and is no feature store"):
+        write_view(tmp_path, "v", ["a"], numbers(1, 2))
+    assert tree(tmp_path) == {"v/00001.npy": b"precious"}
+    write_view(tmp_path / "s", "w", ["a"], numbers(1, 2))
+    (tmp_path / "s" / "v").mkdir()
+    (tmp_path / "s" / "v" / "mine.txt").write_text("precious")
+    with pytest.raises(ValueError, match=r"mine\.txt is in the way"):
+        write_view(tmp_path / "s", "v", ["a"], numbers(1, 2))
+    assert (tmp_path / "s" / "v" / "mine.txt").read_text() == "precious"
+
+
+def test_what_is_no_store_is_refused(store, tmp_path):
+    path = store[0]
+    with pytest.raises(ValueError, match="is not a feature store"):
+        FeatureStore.open(tmp_path)
+    assert not is_store(tmp_path)
+    assert is_store(path)
+    good = json.loads((path / "manifest.json").read_text())
+
+    def refused(match, text):
+        (path / "manifest.json").write_text(text)
+        with pytest.raises(ValueError, match=match):
+            FeatureStore.open(path)
+
+    refused("format 9; this sagl .* upgrade", json.dumps(good | {"format": 9}))
+    refused("is damaged", "{")
+    refused("is damaged", json.dumps({"format": 1}))
+    refused("names no view", json.dumps({"format": 1, "views": {}, "samples": {}}))
+    good["views"]["a"]["rows"] = 8
+    refused("8 rows, but 9 in its shards", json.dumps(good))
+
+
+def test_unknown_views_and_joins_are_refused(store):
+    opened = FeatureStore.open(store[0])
+    with pytest.raises(ValueError, match="no view 'x'; there are a, b"):
+        opened.views(["x"])
+    with pytest.raises(KeyError, match="no view 'x'; there are a, b"):
+        opened["x"]
+    with pytest.raises(ValueError, match="each view once; got a, a"):
+        opened.views(["a", "a"])
+    with pytest.raises(ValueError, match="'error' or 'inner'; got 'left'"):
+        opened.views(join="left")
+
+
+def test_ids_of_another_number_are_refused(store):
+    [ids] = store[0].glob("ids-*.txt")
+    ids.write_text("0.jpg\n")
+    with pytest.raises(ValueError, match=r"ids-.*\.txt: holds 1 lines, expected 9"):
+        _ = FeatureStore.open(store[0]).ids
+
+
+def test_opening_reads_no_features(tmp_path):
+    """A store larger than this process may hold is opened, and rows are read."""
+    n, dim = 24_000, 1024
+    features = np.broadcast_to(np.float16(0.5), (n, dim))
+    write_view(tmp_path / "s", "v", [f"{i:06d}" for i in range(n)], features)
+    code = f"""
+import resource, sys
+import numpy as np
+from sagl.features.store import FeatureStore
+views = FeatureStore.open({str(tmp_path / "s")!r}).views()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert views.take(np.arange(0, {n}, 240))[0].shape == (100, {dim})
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    run = subprocess.run([sys.executable, "-c", code], check=True, stdout=-1)
+    assert int(run.stdout) < 20_000, "KiB; all rows are 48,000"
