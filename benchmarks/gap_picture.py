@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from quality_table import PROBE, Tables, named
-from sagl.experiments.compare_table import Row
+from sagl.experiments.table import Row
 from sagl.report.saving import describe
 from sagl.report.style import (
     PALETTE,

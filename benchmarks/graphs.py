@@ -47,7 +47,7 @@ from data import Split, all_views, load
 from sagl import SAGL
 from sagl._version import REVISION
 from sagl.baselines import MSRL
-from sagl.baselines.features import resident, standardized
+from sagl.baselines.base import resident, standardized
 from sagl.evaluation.graphs import graph_measures
 
 HERE = Path(__file__).parent

@@ -33,9 +33,9 @@ from gap_picture import draw_gaps
 from quality_table import FAIR, markdown, sentences
 from sagl.baselines.registry import Method
 from sagl.cli.compare import parse_methods
-from sagl.cli.experiment import progress
+from sagl.cli.study import show_runs
 from sagl.experiments.compare import Comparison
-from sagl.experiments.compare_table import Row, rows_of
+from sagl.experiments.table import NOT_RUN, Row
 from sagl.report.saving import save
 from versions import VERSIONS, class_sizes, clusters_of, directory_of, source_of
 
@@ -108,9 +108,9 @@ def measure(
         f"{comparison.n_train:,} samples fitted, {comparison.n_scored:,} scored",
         file=sys.stderr,
     )
-    shown = progress(comparison, quiet=False)
+    shown = show_runs(comparison.total, quiet=False)
     comparison.run(jobs=options.jobs, minutes=minutes, progress=shown)
-    return rows_of(comparison, only_published=False)
+    return [row for row in comparison.rows() if row.note != NOT_RUN]
 
 
 def _options() -> argparse.Namespace:

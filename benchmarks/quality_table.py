@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sagl.experiments.compare_table import COLUMNS, Row, cells, markdown_table
+from sagl.experiments.table import COLUMNS, Row, cells, markdown_table
 
 PROBE, SAGL, TURTLE = "linear-probe", "sagl", "turtle"
 MEASURES = ("acc", "nmi", "ari")

@@ -30,7 +30,7 @@ def test_a_terminal_shows_description_count_unit_and_note(terminal, capsys):
     with progress(1000, "training", unit="step") as bar:
         bar.update(250)
         bar.note("loss [1.2]")
-        time.sleep(0.3)  # the display is drawn some times a second
+        time.sleep(0.8)  # the display is drawn twice a second
     drawn = terminal.getvalue()
     for text in ("training", "250/1000", "step", "loss [1.2]"):
         assert text in drawn
@@ -51,7 +51,7 @@ def test_nested_bars_share_the_display(terminal):
         with progress(3, "inner") as inner:
             inner.update(1)
             outer.update(1)
-            time.sleep(0.3)
+            time.sleep(0.8)
         assert module._Drawn._shared is not None
     assert module._Drawn._shared is None
     last = terminal.getvalue()
@@ -74,7 +74,7 @@ def test_an_unknown_total_is_drawn(terminal):
     with progress(None, "reading", unit="files") as bar:
         bar.update(7)
         bar.note("")
-        time.sleep(0.3)
+        time.sleep(0.8)
     assert "7/?" in terminal.getvalue()
 
 
@@ -89,7 +89,7 @@ def test_a_log_gets_a_line_at_the_end(capsys):
         for _ in range(1200):
             bar.update(1)
         bar.note("loss 1.2")
-    assert capsys.readouterr() == ("", "training: 1,200 of 1,200 step, loss 1.2\n")
+    assert capsys.readouterr() == ("", "training: step 1,200 of 1,200, loss 1.2\n")
 
 
 def test_a_log_gets_lines_now_and_then(capsys, monkeypatch):
@@ -98,7 +98,7 @@ def test_a_log_gets_lines_now_and_then(capsys, monkeypatch):
         bar.update(1)
         bar.update(1)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[:2] == ["training: 1 of 2 step", "training: 2 of 2 step"]
+    assert lines[:2] == ["training: step 1 of 2", "training: step 2 of 2"]
 
 
 def test_nothing_is_shown_if_not_wanted(terminal):

@@ -113,14 +113,14 @@ class _Lines(_Counter):
     ) -> None:
         super().__init__()
         self._console = console
-        self._text = description
-        self._of = unit if total is None else f"of {total:,} {unit}"
+        self._text = f"{description}: {unit}"
+        self._of = "" if total is None else f" of {total:,}"
 
     def note(self, text: str) -> None:
         self._note = text
 
     def _show(self) -> None:
-        line = f"{self._text}: {self._done:,} {self._of}"
+        line = f"{self._text} {self._done:,}{self._of}"
         if self._note:
             line += f", {self._note}"
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -181,5 +181,6 @@ def _new_display(console: Console) -> Progress:
         TextColumn("{task.fields[note]}", markup=False),
         console=console,
         transient=True,
+        refresh_per_second=2,  # drawing takes a few milliseconds from the training
         redirect_stdout=False,  # it would move what is printed to stderr
     )

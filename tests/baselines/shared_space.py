@@ -89,7 +89,7 @@ def seeded(make, seed=0):
 
 
 def patterns(n, seed, contrast=1.0, noise=10.0, size=40):
-    """Pictures of horizontal stripes, vertical stripes or checks, and which it is."""
+    """Images of horizontal stripes, vertical stripes or checks, and which it is."""
     random = np.random.default_rng(seed)
     labels = random.permutation(np.arange(n) % len(WORDS))
     images = []
@@ -104,9 +104,9 @@ def patterns(n, seed, contrast=1.0, noise=10.0, size=40):
 
 
 def plain_pixels(images):
-    from sagl.baselines.pictures import Pictures, as_tensor, plain_crop
+    from sagl.baselines.lafter_images import ImageList, as_tensor, plain_crop
 
-    pictures = Pictures(images)
+    pictures = ImageList(images)
     return as_tensor(
         [
             plain_crop(p, IMAGE_SIZE)

@@ -1,6 +1,9 @@
 """What every method of the comparison promises, whoever wrote it."""
 
+import inspect
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -204,9 +207,9 @@ class TestDamage:
 
 def test_a_base_class_is_not_a_method():
     with pytest.raises(NotImplementedError):
-        Baseline()._fit(None, None)
+        Baseline(2)._fit(None, None)
     with pytest.raises(NotImplementedError):
-        Baseline()._scores([])
+        Baseline(2)._scores([])
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -286,3 +289,30 @@ class TestMSRL:
                 weights = e.exp() / e.exp().sum()
                 expected[i] = torch.log_softmax(weights @ z + z[i], dim=0)
             torch.testing.assert_close(view(h), expected)
+
+
+def test_models_written_by_0_1_open():
+    saved = Path(__file__).parents[1] / "data" / "kmeans-0.1"
+    model = KMeans.load(saved)
+    assert model.labels_.tolist() == [0, 0, 1, 0, 1, 1, 1, 1, 2, 2, 2, 2]
+    points = {"a": 5 * np.eye(3, dtype=np.float32)}
+    assert model.predict(points).tolist() == [1, 1, 0]
+    assert model.get_params()["n_clusters"] == 3
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_parameters_are_by_keyword_but_for_the_number_of_clusters(name):
+    signature = inspect.signature(type(METHODS[name]()))
+    first, *others = signature.parameters.values()
+    assert first.name == "n_clusters"
+    assert first.kind is first.POSITIONAL_OR_KEYWORD
+    assert all(p.kind is p.KEYWORD_ONLY for p in others)
+
+
+def test_the_example_for_contributors(data):
+    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    namespace = {}
+    exec(compile(code, "CONTRIBUTING.md", "exec"), namespace)
+    model = namespace["RandomProjection"](C, random_state=0)
+    assert clone(model).fit_predict(data[0]).max() < C

@@ -7,12 +7,15 @@ from sklearn.base import clone
 from torch.nn import functional
 
 from sagl import Views
-from sagl.baselines.base import Watch
-from sagl.baselines.features import unit_rows
-from sagl.baselines.lafter import LaFTer, noisy
-from sagl.baselines.pictures import Pictures, as_tensor, distorted, plain_crop
-from sagl.baselines.students import FeatureStudent, PictureStudent
-from sagl.baselines.visual_prompts import load_encoder
+from sagl.baselines.base import Watch, unit_rows
+from sagl.baselines.lafter import FeatureStudent, ImageStudent, LaFTer, noisy
+from sagl.baselines.lafter_images import (
+    ImageList,
+    as_tensor,
+    distorted,
+    load_encoder,
+    plain_crop,
+)
 from sagl.nn.encoder import uniform_fan_in
 from sagl.nn.inference import exact_matmul
 from sagl.training.sampler import epoch_batches
@@ -315,9 +318,9 @@ class TestPromptedEncoder:
 def test_a_student_sees_distorted_pictures_and_labels_of_plain_ones(clip):
     images, _ = patterns(6, seed=0)
     encoder, teacher = fresh(clip), torch.randn(4, 8)
-    student = PictureStudent(encoder, Pictures(images), seed=3)
+    student = ImageStudent(encoder, ImageList(images), seed=3)
     x, labels = student.batch(torch.tensor([5, 1]), teacher)
-    random, pictures = np.random.default_rng(3), Pictures(images)
+    random, pictures = np.random.default_rng(3), ImageList(images)
     for row, i in enumerate((5, 1)):
         strong = as_tensor([distorted(pictures[i], 16, random)])
         assert torch.allclose(x[row], encoder(strong)[0], atol=1e-5)

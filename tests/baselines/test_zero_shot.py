@@ -1,5 +1,8 @@
 """Zero-shot transfer: the class whose prompts are nearest."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -8,12 +11,24 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from sagl import Views
-from sagl.baselines.base import Watch
-from sagl.baselines.features import unit_rows
-from sagl.baselines.prompts import fill
-from sagl.baselines.zero_shot import ZeroShot
+from sagl.baselines import zero_shot as text
+from sagl.baselines.base import Watch, unit_rows
+from sagl.baselines.zero_shot import (
+    TEMPLATES,
+    ZeroShot,
+    check_class_names,
+    embed_classes,
+    fill,
+    find_view,
+)
+from sagl.features.pretrained import load_model, load_tokenizer
 from sagl.nn.inference import exact_matmul
-from tests.baselines.shared_space import save_clip, shared_space
+from tests.baselines.shared_space import (
+    quiet_transformers,
+    save_clip,
+    seeded,
+    shared_space,
+)
 
 NAMES = ["house_cat", "dog", "tree frog", "owl"]
 
@@ -172,3 +187,279 @@ class TestTheContract:
 def test_says_what_is_wrong(parameters, message):
     with pytest.raises(ValueError, match=message):
         ZeroShot(4, **parameters).fit(some_features())
+
+
+CPU = torch.device("cpu")
+PROMPTS = [["a photo of a cat.", "the cat."], ["a photo of a dog.", "the dog."]]
+
+
+class TestPrompts:
+    @given(
+        st.sampled_from(sorted(TEMPLATES)), st.lists(st.text(min_size=1), min_size=1)
+    )
+    def test_each_template_holds_each_name_once(self, kind, names):
+        prompts = fill(kind, names)
+        assert len(prompts) == len(names)
+        for name, of_class in zip(names, prompts, strict=True):
+            readable = " ".join(name.replace("_", " ").split())
+            expected = [
+                t.split("{}")[0] + readable + t.split("{}")[1] for t in TEMPLATES[kind]
+            ]
+            assert of_class == expected
+
+    def test_the_sets_are_usable(self):
+        for kind, templates in TEMPLATES.items():
+            assert len(set(templates)) == len(templates), kind
+            assert all(t.count("{}") == 1 for t in templates), kind
+
+    @pytest.mark.parametrize(
+        ("templates", "message"),
+        [
+            ("fish", "no templates 'fish'; there are generic, "),
+            ([], "templates is empty"),
+            (["a photo"], r"template 'a photo' has no \{\}"),
+        ],
+    )
+    def test_refuses_other_templates(self, templates, message):
+        with pytest.raises(ValueError, match=message):
+            fill(templates, ["cat"])
+
+    @pytest.mark.parametrize(
+        ("names", "message"),
+        [
+            (None, "class_names is missing"),
+            ("ab", "must be a list of names; got 'ab'"),
+            (["cat", " "], "must be a list of names"),
+            (["cat", 3], "must be a list of names"),
+            (["cat"], "2 clusters need as many class_names; got 1"),
+        ],
+    )
+    def test_refuses_other_names(self, names, message):
+        with pytest.raises(ValueError, match=message):
+            check_class_names(names, 2)
+
+
+class TestFindView:
+    NAMES = ("dino", "clip", "siglip")
+
+    def test_the_only_one_of_the_width(self):
+        assert find_view(None, self.NAMES, (3, 5, 4), 5) == 1
+
+    def test_by_name(self):
+        assert find_view("siglip", self.NAMES, (5, 5, 5), 5) == 2
+
+    @pytest.mark.parametrize(
+        ("view", "widths", "message"),
+        [
+            (None, (5, 5, 4), r"several views are as wide .* \(5\).* view="),
+            (None, (3, 2, 4), r"no view is as wide .*dino \(3\), clip \(2\)"),
+            ("clap", (5, 5, 5), "no view 'clap'; there are dino, clip, siglip"),
+            (
+                "dino",
+                (3, 5, 5),
+                "view 'dino' has 3 columns, the text embeddings have 5",
+            ),
+        ],
+    )
+    def test_says_what_is_wrong(self, view, widths, message):
+        with pytest.raises(ValueError, match=message):
+            find_view(view, self.NAMES, widths, 5)
+
+
+class TestEmbedClasses:
+    def test_a_function(self):
+        asked = []
+
+        def encode(texts):
+            asked.extend(texts)
+            return np.arange(1, 1 + 3 * len(texts)).reshape(-1, 3)
+
+        uneven = [["a", "b", "c"], ["d"]]
+        texts = embed_classes(encode, lambda: uneven, 2, CPU)
+        assert asked == ["a", "b", "c", "d"]
+        assert texts.classes.tolist() == [0, 0, 0, 1]
+        rows = np.arange(1, 13).reshape(4, 3)
+        expected = rows / np.sqrt((rows**2).sum(axis=1, keepdims=True))
+        assert np.allclose(texts.embeddings, expected)
+
+    @given(st.integers(2, 5), st.integers(1, 4), st.integers(1, 6), st.integers(0, 99))
+    def test_the_mean_of_each_class(self, C, m, width, seed):
+        array = np.random.default_rng(seed).normal(size=(C, m, width)).astype("f4")
+        texts = embed_classes(array, pytest.fail, C, CPU)
+        found = texts.mean_of_each_class(C).numpy()
+        for c in range(C):
+            mean = np.zeros(width)
+            for row in array[c].astype(float):
+                mean += row / np.linalg.norm(row) / m
+            assert np.allclose(found[c] * np.linalg.norm(mean), mean, atol=1e-6)
+
+    def test_an_array_with_one_text_per_class(self):
+        rows = [[3.0, 4.0], [0.0, 2.0]]  # also as a list, as a loaded model has it
+        for given_as in (rows, np.array(rows), torch.tensor(rows, requires_grad=True)):
+            texts = embed_classes(given_as, pytest.fail, 2, CPU)
+            assert np.allclose(texts.embeddings, [[0.6, 0.8], [0, 1]])
+            assert texts.classes.tolist() == [0, 1]
+
+    @pytest.mark.parametrize(
+        ("encoder", "message"),
+        [
+            (None, "text_encoder is missing"),
+            (np.ones((3, 4)), r"array of shape \(3, 4\); expected \(2, width\)"),
+            (np.ones(2), r"array of shape \(2,\)"),
+            (np.array([[1, np.nan], [1, 2]]), "zero, infinite or not numbers"),
+            (np.array([[0, 0], [1, 2]]), "zero, infinite or not numbers"),
+            (np.ones((2, 4)), "all equal"),
+            (lambda texts: np.ones((3, 4)), r"shape \(3, 4\) of 4 texts"),
+            (lambda texts: np.ones(4), r"shape \(4,\) of 4 texts"),
+        ],
+    )
+    def test_says_what_is_wrong(self, encoder, message):
+        with pytest.raises(ValueError, match=message):
+            embed_classes(encoder, lambda: PROMPTS, 2, CPU)
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    """A directory with a random CLIP, and the model."""
+    directory = tmp_path_factory.mktemp("models") / "clip"
+    return directory, save_clip(directory)
+
+
+class TestTransformers:
+    def test_the_embeddings_of_clip(self, clip, monkeypatch):
+        directory, model = clip
+        flat = [t for of_class in PROMPTS for t in of_class]
+        tokens = load_tokenizer(directory)(flat, padding=True, return_tensors="pt")
+        with torch.no_grad():
+            theirs = model.get_text_features(**tokens)
+        theirs = getattr(theirs, "pooler_output", theirs)
+        expected = theirs / theirs.norm(dim=1, keepdim=True)
+        state = torch.random.get_rng_state()
+        for batch in (256, 3):
+            monkeypatch.setattr(text, "_BATCH", batch)
+            ours = embed_classes(str(directory), lambda: PROMPTS, 2, CPU)
+            assert torch.allclose(ours.embeddings, expected, atol=1e-6)
+            assert ours.classes.tolist() == [0, 0, 1, 1]
+        assert torch.equal(torch.random.get_rng_state(), state)
+
+    def test_long_texts_are_cut(self, clip):
+        long = "cat " * 100
+        ours = embed_classes(clip[0], lambda: [[long], [long + "dog"], ["dog"]], 3, CPU)
+        first, second, other = ours.embeddings
+        assert torch.allclose(first, second)
+        assert not torch.allclose(first, other)
+
+    def test_half_precision_is_read_as_float32(self, clip, tmp_path):
+        clip[1].half().save_pretrained(tmp_path)
+        clip[1].float()
+        model = load_model(tmp_path, text._CLASSES)
+        assert {p.dtype for p in model.parameters()} == {torch.float32}
+        assert not any(p.requires_grad for p in model.parameters())
+        assert not model.training
+
+    def test_siglip_reads_lower_case_of_fixed_length(self, tmp_path):
+        transformers = quiet_transformers()
+        tokenizers = pytest.importorskip("tokenizers")
+        vocabulary = {"<pad>": 0, "<unk>": 1}
+        vocabulary |= {c: 2 + i for i, c in enumerate(" abcdefghijklmnopqrstuvwxyz")}
+        by_letter = tokenizers.Tokenizer(
+            tokenizers.models.WordLevel(vocabulary, unk_token="<unk>")
+        )
+        by_letter.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
+        tokenizer = transformers.PreTrainedTokenizerFast(
+            tokenizer_object=by_letter, pad_token="<pad>", unk_token="<unk>"
+        )
+        small = {
+            "hidden_size": 16,
+            "intermediate_size": 32,
+            "num_attention_heads": 2,
+            "num_hidden_layers": 1,
+        }
+        config = transformers.SiglipConfig(
+            text_config={**small, "vocab_size": 40, "max_position_embeddings": 12},
+            vision_config={**small, "image_size": 16, "patch_size": 8},
+        )
+        model = seeded(lambda: transformers.SiglipModel(config)).eval()
+        model.save_pretrained(tmp_path)
+        tokenizer.save_pretrained(tmp_path)
+        ours = embed_classes(tmp_path, lambda: [["A Cat"], ["dog"]], 2, CPU)
+        ids = torch.zeros(2, 12, dtype=torch.long)  # 0 fills up
+        for row, word in enumerate(("a cat", "dog")):
+            for column, letter in enumerate(word):
+                ids[row, column] = vocabulary[letter]
+        with torch.no_grad():
+            theirs = model.get_text_features(input_ids=ids)
+        theirs = getattr(theirs, "pooler_output", theirs)
+        expected = theirs / theirs.norm(dim=1, keepdim=True)
+        assert torch.allclose(ours.embeddings, expected, atol=1e-6)
+
+
+def read(source):
+    return embed_classes(source, lambda: PROMPTS, 2, CPU)
+
+
+def copied(clip, tmp_path):
+    return shutil.copytree(clip[0], tmp_path / "copy")
+
+
+class TestWhatCanGoWrong:
+    def test_no_such_directory(self, tmp_path):
+        quiet_transformers()
+        for missing in (tmp_path / "nothing", str(tmp_path / "nothing"), "./nothing"):
+            with pytest.raises(
+                ValueError, match="nothing: no such directory; give one"
+            ):
+                read(missing)
+
+    def test_no_model_in_the_directory(self, tmp_path):
+        quiet_transformers()
+        with pytest.raises(ValueError, match=r"^[^\n]*Unrecognized model[^\n]*$"):
+            read(tmp_path)
+
+    def test_another_kind_of_model(self, tmp_path):
+        transformers = quiet_transformers()
+        transformers.BertConfig().save_pretrained(tmp_path)
+        with pytest.raises(ValueError, match="of kind 'bert'; needed is one of clip, "):
+            read(tmp_path)
+
+    def test_a_model_without_its_projection(self, clip, tmp_path):
+        clip[1].text_model.save_pretrained(tmp_path)
+        load_tokenizer(clip[0]).save_pretrained(tmp_path)
+        with pytest.raises(ValueError, match=r"missing .* such as text_projection"):
+            read(tmp_path)
+
+    def test_weights_of_another_shape(self, clip, tmp_path):
+        directory = copied(clip, tmp_path)
+        config = json.loads((directory / "config.json").read_text())
+        config["text_config"]["projection_dim"] = 9
+        (directory / "config.json").write_text(json.dumps(config))
+        with pytest.raises(ValueError, match=r"another shape, such as text_projection"):
+            read(directory)
+
+    def test_no_tokenizer(self, tmp_path):
+        save_clip(tmp_path, tokenizer=False)
+        with pytest.raises(ValueError, match="its tokenizer is missing"):
+            read(tmp_path)
+
+    def test_damaged_weights(self, clip, tmp_path):
+        directory = copied(clip, tmp_path)
+        whole = (directory / "model.safetensors").read_bytes()
+        (directory / "model.safetensors").write_bytes(whole[:100])
+        with pytest.raises(ValueError, match=r"copy: [^\n]*header"):
+            read(directory)
+
+    @pytest.mark.parametrize("kind", ["clip", "unheard of"])
+    def test_code_of_a_model_is_never_run(self, clip, tmp_path, kind):
+        directory = copied(clip, tmp_path)
+        config = json.loads((directory / "config.json").read_text())
+        config |= {"model_type": kind, "auto_map": {"AutoConfig": "evil.Config"}}
+        (directory / "config.json").write_text(json.dumps(config))
+        witness = tmp_path / "it ran"
+        code = f"open({str(witness)!r}, 'w').close()\nclass Config: pass\n"
+        (directory / "evil.py").write_text(code)
+        if kind == "clip":
+            read(directory)
+        else:
+            with pytest.raises(ValueError, match="code of its own, which is not run"):
+                read(directory)
+        assert not witness.exists()

@@ -8,7 +8,7 @@ import pytest
 
 from sagl.cli.compare import _param, parse_methods
 from sagl.cli.main import run
-from tests.experiments.test_compare import write_split
+from tests.experiments.small_runs import write_split
 
 
 def sagl(monkeypatch, capsys, *arguments):
@@ -86,13 +86,15 @@ def test_bad_input_is_one_line(tmp_path, monkeypatch, capsys, arguments, line):
 def test_prints_and_keeps_the_table(tmp_path, monkeypatch, capsys):
     split, out = write_split(tmp_path / "split"), tmp_path / "out"
     np.save(split / "train" / "third.npy", np.zeros((60, 2)))  # not asked for
-    options = ["--views", "wide,narrow", "--methods", "kmeans", "--seeds", "1"]
+    options = ["--views", "wide,narrow", "--methods", "kmeans,linear-probe"]
+    options += ["--seeds", "1"]
     code, shown, err = sagl(
         monkeypatch, capsys, "compare", "--data", split, *options, "--out", out
     )
     assert code == 0
     assert "k-means" in shown
-    assert "[1/1] k-means, seed 0: ACC 1.000" in err
+    assert "linear probe (with labels)" in shown
+    assert "[1/2] k-means, seed 0: ACC 1.000" in err
     assert "| k-means |" in (out / "table.md").read_text()
     assert (out / "table.csv").exists()
     code, shown, _ = sagl(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sagl import SAGL
+from sagl.parameters import option_of, sagl_parameters
 from tests.conftest import clustered_views
 
 
@@ -49,11 +50,9 @@ def test_without_a_search_there_is_no_choice_of_sizes(sagl_cli, options, tmp_pat
     assert sagl_cli("fit", *options, "--no-refine", "--out", run)[0] == 0
     facts = json.loads(sagl_cli("info", run, "--json")[1])
     assert facts["size_choice"] is None
-    assert facts["voters"] == 0
     shown = sagl_cli("info", run)[1]
-    assert "have a say" not in shown
-    assert "(even)" not in shown
-    assert "(free)" not in shown
+    assert "(balanced)" not in shown
+    assert "(any)" not in shown
 
 
 def test_other_sizes_are_refused_by_name(sagl_cli, options, tmp_path):
@@ -62,3 +61,39 @@ def test_other_sizes_are_refused_by_name(sagl_cli, options, tmp_path):
     assert code == 2
     assert "cluster_sizes must be one of 'auto', 'balanced', 'any'; got 'big'" in error
     assert not (run / "config.json").exists()
+
+
+def test_every_parameter_of_sagl_is_an_option(sagl_cli, options, tmp_path):
+    code, shown, _ = sagl_cli("fit", "--help")
+    assert code == 0
+    for name in sagl_parameters():
+        assert option_of(name) in shown, name
+    given = {
+        **{"recipe": "released", "gamma": 2.5, "beta": 0.5, "learning_rate": 0.01},
+        **{"batch_size": 30, "dropout": 0.1, "alpha": 2.0, "graph": "sparse"},
+        **{"gate": "none", "gate_input": "z", "pseudo_label": "log"},
+        **{"alignment": "one-way", "normalize": "none", "refine": False},
+        **{"cluster_sizes": "balanced", "n_restarts": 2, "self_loops": False},
+        **{"n_anchors": 20, "tolerance": 0.01, "patience": 3},
+    }
+    words = []
+    for name, value in given.items():
+        option = option_of(name)
+        if isinstance(value, bool):
+            words.append(option if value else option.replace("--", "--no-", 1))
+        else:
+            words += [option, value]
+    code, _, err = sagl_cli("fit", *options, *words, "--out", tmp_path / "run")
+    assert code == 0, err
+    params = SAGL.load(tmp_path / "run").get_params()
+    assert {name: params[name] for name in given} == given
+    assert set(sagl_parameters()) - set(given) == {"epochs", "steps", "width"}
+
+
+def test_a_number_or_a_word(sagl_cli, options, tmp_path):
+    code, _, error = sagl_cli(
+        "fit", *options, "--batch-size", "some", "--out", tmp_path / "run"
+    )
+    assert code == 2
+    assert "batch_size" in error
+    assert error.count("\n") == 1

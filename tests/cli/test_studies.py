@@ -5,9 +5,8 @@ import json
 import pytest
 
 from sagl.cli.sweep import _grid, _ranges
-from sagl.experiments.proposals import Range
-from tests.experiments.small_runs import run_in_this_process
-from tests.experiments.test_compare import write_split
+from sagl.experiments.sweep import Range
+from tests.experiments.small_runs import run_in_this_process, write_split
 
 QUICK = ("--param", "steps=20", "--seeds", "1", "--param", "refine=false")
 COMMANDS = {

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from sagl.experiments.compare import Comparison
+from sagl.baselines import find_method
 from sagl.experiments.one_run import run_task
+from sagl.experiments.study import Study
 from sagl.storage import write_json
 
 # Enough to find the clear clusters of `write_split`.
@@ -25,7 +26,7 @@ def run_in_this_process(monkeypatch):
         ran.append((task.method.name, task.seed))
         return result
 
-    monkeypatch.setattr(Comparison, "_run", run)
+    monkeypatch.setattr(Study, "_run", run)
     return ran
 
 
@@ -40,3 +41,23 @@ def write_views(directory, names, n=60, C=3, labels=True):
     if labels:
         np.save(directory / "train" / "labels.npy", y)
     return directory
+
+
+def write_split(directory, n_train=60, n_test=30, C=3, labels=True):
+    """Two clear views of three clusters as files."""
+    rng = np.random.default_rng(0)
+    centres = [5 * rng.normal(size=(C, width)) for width in (4, 6)]
+    for part, n in (("train", n_train), ("test", n_test)):
+        place = directory / part
+        place.mkdir(parents=True)
+        y = np.arange(n) % C
+        for name, c in zip(("wide", "narrow"), centres, strict=True):
+            h = c[y] + 0.1 * rng.normal(size=(n, c.shape[1]))
+            np.save(place / f"{name}.npy", h.astype(np.float32))
+        if labels or part == "test":
+            np.save(place / "labels.npy", y)
+    return directory
+
+
+def methods(*names):
+    return [find_method(name) for name in names]

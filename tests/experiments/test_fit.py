@@ -1,14 +1,18 @@
 """A fit into a run directory, with restarts, interrupted and taken up."""
 
+import shlex
+
 import numpy as np
 import pytest
 from scipy.sparse import load_npz
 
 from sagl import SAGL
-from sagl.experiments.fit import fit_run
+from sagl.experiments.fit import fit_command, fit_run, python_call
+from sagl.features.split import Part
 from sagl.partition.score import score
 from sagl.training.callbacks import Callback
 from sagl.training.checkpoint import FILE_NAME
+from tests.cli.conftest import sagl_cli  # noqa: F401
 from tests.conftest import clustered_views
 
 
@@ -111,3 +115,38 @@ def test_the_sparsity_of_the_history_is_that_of_the_graph(views, tmp_path):
         kept = load_npz(tmp_path / name / "graph.npz")
         whole = fitted.attention_graph(views, together=True)
         assert abs(kept - whole).max() == 0
+
+
+def test_the_command_of_a_sweep_runs(tmp_path, sagl_cli):  # noqa: F811
+    views, _ = clustered_views(n_samples=60)
+    for name, array in views.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    part = Part(tuple(f"{name}={tmp_path / name}.npy" for name in views.names))
+    params = {
+        **{"recipe": "released", "steps": 5, "batch_size": 30, "learning_rate": 0.01},
+        **{"gamma": 3.5, "beta": 0.25, "dropout": 0.2, "alpha": 2.0, "graph": "sparse"},
+        **{"gate": "none", "refine": False, "n_restarts": 1, "n_anchors": 20},
+        **{"cluster_sizes": "any", "self_loops": False, "patience": 4},
+    }
+    words = shlex.split(fit_command(part, 4, params))
+    assert words[0] == "sagl"
+    words[words.index("RUN")] = str(tmp_path / "run")
+    code, _, err = sagl_cli(*words[1:], "--quiet")
+    assert code == 0, err
+    found = SAGL.load(tmp_path / "run").get_params()
+    assert {name: found[name] for name in params} == params
+
+
+def test_the_command_with_a_store():
+    part = Part(("a", "b"), store="my store")
+    assert fit_command(part, 3, {"n_anchors": "auto", "gamma": None}) == (
+        "sagl fit 'my store' --views a,b --clusters 3 --anchors auto --out RUN"
+    )
+
+
+def test_python():
+    model = eval(python_call(3, {"gamma": 2.0, "refine": False}), {"SAGL": SAGL})
+    assert model.gamma == 2.0
+    assert model.get_params()["refine"] is False
+    with pytest.raises(TypeError):
+        eval(python_call(3, {"nothing": 1}), {"SAGL": SAGL})

@@ -1,18 +1,28 @@
 """The choice of settings without labels."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sagl.experiments.compare_table import Row
-from sagl.experiments.proposals import Range
-from sagl.experiments.sweep import Sweep, rank_correlation, sweep
+from sagl.experiments.sweep import (
+    Range,
+    Sampler,
+    Sweep,
+    grid_points,
+    rank_correlation,
+    sweep,
+)
+from sagl.experiments.table import Row
 from sagl.features.split import find_source
-from tests.experiments.small_runs import QUICK, run_in_this_process
-from tests.experiments.test_compare import write_split
+from tests.experiments.small_runs import (
+    QUICK,
+    run_in_this_process,
+    write_split,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -35,11 +45,11 @@ def test_the_best_by_score(source, tmp_path, ran):
     )
     assert len(ran) == 8
     rows = made.rows()
-    assert made.best == made.told(rows[0])
+    assert made.best == made.settings_of(rows[0])
     assert rows[0].note == "best by the score"
     means = {}
-    for task in made.comparison.tasks:
-        total = made.comparison.result(task)["label_free"]["total"]
+    for task in made.tasks:
+        total = made.result(task)["label_free"]["total"]
         means.setdefault(task.method.name, []).append(total)
     assert rows[0].name == max(means, key=lambda name: np.mean(means[name]))
     columns, _, head = made.table()
@@ -95,8 +105,8 @@ def test_a_setting_that_is_not_complete_is_not_chosen(source, tmp_path):
     assert made().best is None
     assert made().sentences() == ["no setting has a score yet"]
     half = made()
-    tasks = half.comparison.tasks
-    half.comparison.run(tasks=[tasks[0], tasks[1], tasks[2]])
+    tasks = half.tasks
+    half.run(tasks=[tasks[0], tasks[1], tasks[2]])
     scores = {row.name: row.label_free["total"] for row in half.rows()}
     assert scores["steps=20"] > 1.2 * scores["steps=1"]
     assert half.best == {"steps": 1}
@@ -180,3 +190,80 @@ def test_rank_correlation_is_of_ranks(values):
     assert rank_correlation(rows([-v for v in values])) == pytest.approx(-1)
     assert rank_correlation(rows([0.5] * len(values))) is None
     assert rank_correlation(rows(values)[:2]) is None
+
+
+def space():
+    ranges = {"gamma": Range(1, 50), "dropout": Range(0, 0.5, log=False)}
+    ranges["batch_size"] = Range(10, 100)
+    return {"gate": ["none", "shrink"]}, ranges
+
+
+def asked(sampler, rounds):
+    found = []
+    for _ in range(rounds):
+        points = sampler.ask(4)
+        found += points
+        sampler.tell([-abs(point["gamma"] - 7) for point in points])
+    return found
+
+
+def test_grid():
+    points = grid_points({"gamma": [1, 2, 3], "gate": ["none", None]})
+    assert len(points) == 6
+    assert points[1] == {"gamma": 1, "gate": None}
+    with pytest.raises(ValueError, match="gamma: 1 is given twice"):
+        grid_points({"gamma": [1, 1]})
+
+
+def test_the_same_results_lead_to_the_same_proposals():
+    pytest.importorskip("optuna")
+    first = asked(Sampler(*space()), 5)
+    assert asked(Sampler(*space()), 5) == first
+    assert asked(Sampler(*space(), seed=1), 5) != first
+    for point in first:
+        assert 1 <= point["gamma"] <= 50
+        assert 0 <= point["dropout"] <= 0.5
+        assert isinstance(point["batch_size"], int)
+        assert point["gate"] in ("none", "shrink")
+
+
+def test_it_learns():
+    pytest.importorskip("optuna")
+    found = asked(Sampler(*space()), 12)
+    early = [abs(point["gamma"] - 7) for point in found[:12]]
+    late = [abs(point["gamma"] - 7) for point in found[-12:]]
+    assert sum(late) < sum(early) / 2
+
+
+def test_a_failure_is_no_end():
+    pytest.importorskip("optuna")
+    sampler = Sampler({}, {"gamma": Range(1, 50)})
+    sampler.ask(2)
+    sampler.tell([None, 1.0])
+    assert len(sampler.ask(3)) == 3
+
+
+def test_without_optuna(monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ValueError, match=r'pip install "sagl\[sweep\]"'):
+        Sampler({}, {"gamma": Range(1, 50)})
+
+
+@pytest.mark.parametrize(
+    ("ends", "line"),
+    [
+        ((5, 1), "5..1 is no range"),
+        ((1, 1), "1..1 is no range"),
+        ((0, 1), "0..1 cannot be logarithmic; start above 0"),
+        ((1, float("inf")), "1..inf is no range"),
+    ],
+)
+def test_ranges_that_are_none(ends, line):
+    with pytest.raises(ValueError, match=line):
+        Range(*ends)
+
+
+def test_whole_numbers():
+    pytest.importorskip("optuna")
+    with pytest.raises(ValueError, match="batch_size is a whole number"):
+        Sampler({}, {"batch_size": Range(10.5, 20)})

@@ -1,8 +1,38 @@
-"""SAGL with other settings, and what is refused of them."""
+"""SAGL taken apart, with other settings, and what is refused of them."""
 
+import json
+from math import comb
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sagl.experiments.variants import distinct, resolved, rising, shown, variant
+from sagl.evaluation.cka import cka_matrix
+from sagl.experiments.compare import Comparison
+from sagl.experiments.fit import distinct, resolved, variant
+from sagl.experiments.variants import (
+    ABLATIONS,
+    MOST_COMBINATIONS,
+    Ablation,
+    Combination,
+    Sensitivity,
+    combinations_of,
+    rising,
+)
+from sagl.features.split import find_source
+from tests.experiments.small_runs import (
+    QUICK,
+    methods,
+    run_in_this_process,
+    write_split,
+    write_views,
+)
+
+
+@pytest.fixture
+def source(tmp_path):
+    return find_source(write_split(tmp_path / "split"))
 
 
 def test_settings_name_the_variant_and_come_before_the_parameters():
@@ -32,4 +62,226 @@ def test_values():
         rising("beta", ["x"])
     with pytest.raises(ValueError, match="gate: no value"):
         distinct("gate", [])
-    assert [shown(v) for v in (None, 0.5, 3, "none")] == ["", "0.5", "3", "none"]
+
+
+class TestAblation:
+    @pytest.fixture(autouse=True)
+    def ran(self, monkeypatch):
+        return run_in_this_process(monkeypatch)
+
+    def test_variants_figures_and_published_figures(self, tmp_path, ran):
+        source = find_source(write_split(tmp_path / "pets_like"))
+        study = Ablation(source, tmp_path / "out", seeds=1, params={"steps": 20})
+        study.run()
+        assert [name for name, _ in ran] == list(ABLATIONS)
+        written = study.write()
+        assert "accuracy.png" in written
+        for name in written:
+            assert (tmp_path / "out" / name).stat().st_size > 100
+        rows = {row.name: row for row in study.rows()}
+        assert list(rows) == list(ABLATIONS)  # no rows that cannot be run
+        assert rows["sagl-b"].published_acc == pytest.approx(0.6361)
+        assert rows["sagl-w"].published_acc == pytest.approx(0.9722)
+        assert rows["sagl-paper"].published_acc == pytest.approx(0.9757)
+        assert all(row.label_free["total"] > 0 for row in rows.values())
+        columns, lines, head = study.table()
+        assert columns[:5] == ["method", "ACC", "NMI", "ARI", "score"]
+        assert "to TURTLE" not in columns
+        assert head == 1
+        assert len(lines) == len(ABLATIONS)
+        assert "inductive: test samples, each predicted alone" in study.heading()
+        kept = json.loads((tmp_path / "out" / "table.json").read_text())
+        assert kept["command"] == "ablate"
+        assert kept["protocol"] == "inductive"
+        assert [row["name"] for row in kept["rows"]] == list(ABLATIONS)
+
+    def test_runs_of_a_comparison_count(self, tmp_path):
+        source = find_source(write_split(tmp_path / "split"))
+        there = Comparison(source, methods("sagl-i"), tmp_path, seeds=1)
+        study = Ablation(source, tmp_path, seeds=1)
+        files = {study._file(task) for task in study.tasks}
+        assert there._file(there.tasks[0]) in files
+
+    def test_without_labels(self, tmp_path):
+        directory = write_split(tmp_path / "split")
+        (directory / "train" / "labels.npy").unlink()
+        (directory / "test" / "labels.npy").unlink()
+        source = find_source(directory)
+        study = Ablation(
+            source, tmp_path / "out", n_clusters=3, seeds=1, params={"steps": 20}
+        )
+        assert "no labels" in study.heading()
+        assert study.figures() == {}  # nothing has been run
+        study.run()
+        assert "scores.svg" in study.write()
+        assert "ACC" not in study.table()[0]
+
+    def test_bad_parameters_are_refused_at_once(self, tmp_path):
+        source = find_source(write_split(tmp_path / "split"))
+        with pytest.raises(ValueError, match="steps must be a whole number"):
+            Ablation(source, tmp_path / "out", params={"steps": 0})
+        assert not (tmp_path / "out").exists()
+
+
+class TestSensitivity:
+    @pytest.fixture(autouse=True)
+    def ran(self, monkeypatch):
+        return run_in_this_process(monkeypatch)
+
+    def test_surface_and_curve_are_the_runs(self, source, tmp_path, ran):
+        study = Sensitivity(
+            source,
+            tmp_path / "out",
+            gammas=[10, 1],
+            betas=[0.5, 1],
+            batch_sizes=[30, 60],
+            params=QUICK,
+            seeds=1,
+        )
+        # γ = 10, β = 1 at a batch of 60 is a point of both: five runs, not six.
+        assert study.total == 5
+        study.run()
+        assert len(ran) == 5
+        rows = {tuple(study.settings_of(row).values()): row for row in study.rows()}
+        assert study.gammas == [1, 10]
+        surface = study.surface("acc")
+        for i, gamma in enumerate(study.gammas):
+            for j, beta in enumerate(study.betas):
+                assert surface[i, j] == rows[gamma, beta, 60].mean["acc"]
+        score = study.curve("score")
+        expected = [rows[10, 1, n].label_free["total"] for n in (30, 60)]
+        assert score.tolist() == expected
+        written = study.write()
+        for name in ("surface-acc.png", "surface-score.svg", "batch-sizes.png"):
+            assert name in written
+        found = study.findings()
+        assert found["measure"] == "acc"
+        assert found["surface"] == surface.tolist()
+        first, second = study.sentences()
+        assert first.startswith("ACC over γ × β at a batch size of 60: ")
+        assert second.startswith("ACC over batch sizes at γ = 10, β = 1: ")
+
+    def test_the_network_alone_by_default(self, source, tmp_path):
+        study = Sensitivity(source, tmp_path / "out")
+        assert {task.method.params["refine"] for task in study.tasks} == {False}
+        # The automatic size is 100, but there are 60 samples.
+        assert study.batch_sizes == [30, 60]
+        assert study.total == 3 * (25 + 1)
+
+    def test_gaps_and_no_labels(self, tmp_path):
+        directory = write_split(tmp_path / "split")
+        (directory / "test" / "labels.npy").unlink()
+        source = find_source(directory)
+        study = Sensitivity(
+            source,
+            tmp_path / "out",
+            n_clusters=3,
+            gammas=[1, 10],
+            betas=[1],
+            batch_sizes=[60],
+            params=QUICK,
+            seeds=1,
+        )
+        assert study.figures() == {}
+        first = study.tasks[:1]
+        study.run(tasks=first)
+        assert np.isnan(study.surface("score")).tolist() == [[False], [True]]
+        assert study.findings()["surface"][1] == [None]
+        assert study.findings()["measure"] == "score"
+        assert list(study.figures()) == ["surface-score"]
+        study.write()
+        study.run()
+        assert list(study.figures()) == ["surface-score", "batch-sizes"]
+
+    @pytest.mark.parametrize(
+        ("options", "line"),
+        [
+            ({"gammas": [1, 1]}, "gamma: 1 is given twice"),
+            ({"betas": [-1]}, "beta must be at least 0"),
+            ({"batch_sizes": [30, 70]}, "batch_size: 70 is more than the 60 samples"),
+            ({"batch_sizes": [1]}, "batch_size must be a whole number of at least 2"),
+            ({"params": {"recipe": "none"}}, "recipe must be one of"),
+        ],
+    )
+    def test_bad_values_are_refused(self, source, tmp_path, options, line):
+        with pytest.raises(ValueError, match=line):
+            Sensitivity(source, tmp_path / "out", **options)
+        assert not (tmp_path / "out").exists()
+
+
+class TestCombination:
+    @pytest.fixture(autouse=True)
+    def ran(self, monkeypatch):
+        return run_in_this_process(monkeypatch)
+
+    def test_the_score_chooses_and_the_labels_tell(self, tmp_path, ran):
+        source = find_source(write_views(tmp_path / "set", ["a", "b", "c"]))
+        study = Combination(source, tmp_path / "out", params=QUICK, seeds=1)
+        assert study.findings()["chosen"] is None
+        study.run()
+        assert len(ran) == 7
+        rows = study.rows()
+        totals = [row.label_free["total"] for row in rows]
+        assert totals == sorted(totals, reverse=True)
+        found = study.findings()
+        assert found["chosen"] == list(study.subsets[rows[0].name])
+        assert rows[0].note == "chosen by the score"
+        assert found["chosen_acc"] == rows[0].mean["acc"]
+        assert found["best_acc"] == max(row.mean["acc"] for row in rows)
+        whole = next(row for row in rows if row.name == "a + b + c")
+        assert found["all_views_acc"] == whole.mean["acc"]
+        written = study.write()
+        assert {"cka.png", "combinations.png", "combinations.svg"} <= set(written)
+        [sentence] = study.sentences()
+        assert f"{found['best_acc']:.3f} at best" in sentence
+        assert "the fitted samples" in study.heading()
+
+    def test_cka_within_a_combination(self, tmp_path):
+        source = find_source(write_views(tmp_path / "set", ["a", "b", "c"]))
+        study = Combination(source, tmp_path / "out", seeds=1)
+        matrix = cka_matrix(source.train.read()[0])
+        settings = {row.name: study.settings_of(row) for row in study.rows()}
+        assert settings["a"]["CKA"] is None
+        assert settings["a + c"]["CKA"] == pytest.approx(matrix[0, 2], abs=1e-3)
+        pairs = matrix[np.triu_indices(3, 1)]
+        assert settings["a + b + c"]["CKA"] == pytest.approx(pairs.mean(), abs=1e-3)
+
+    def test_all_views_are_the_run_of_a_comparison(self, tmp_path):
+        source = find_source(write_views(tmp_path / "set", ["a", "b"]))
+        study = Combination(source, tmp_path / "out", seeds=1)
+        there = Comparison(source, methods("sagl"), tmp_path / "out", seeds=1, looks=1)
+        digest = there._file(there.tasks[0]).stem.split("-")[-1]
+        files = [study._file(task).stem for task in study.tasks]
+        assert [name.endswith(digest) for name in files] == [False, False, True]
+
+    def test_published_figures_of_the_paper_s_views(self, tmp_path):
+        names = ["convnextv2-l", "dinov3-l", "siglip2-l"]
+        source = find_source(write_views(tmp_path / "pets", names))
+        study = Combination(source, tmp_path / "out", seeds=1, at_least=2)
+        published = {row.name: row.published_acc for row in study.rows()}
+        assert published == {
+            "convnextv2-l + dinov3-l": 0.9463,
+            "convnextv2-l + siglip2-l": 0.9319,
+            "dinov3-l + siglip2-l": 0.9757,
+            "convnextv2-l + dinov3-l + siglip2-l": 0.9079,
+        }
+
+    def test_too_many(self, tmp_path):
+        names = [f"v{i}" for i in range(7)]
+        source = find_source(write_views(tmp_path / "set", names, n=12))
+        with pytest.raises(ValueError, match="7 views make 127 combinations of 1"):
+            Combination(source, tmp_path / "out")
+        assert len(Combination(source, tmp_path / "out", at_most=2).subsets) == 28
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
+def test_every_subset_once(n, least, most):
+    names = tuple("abcdefghi"[:n])
+    count = sum(comb(n, size) for size in range(least, most + 1))
+    if not least <= most <= n or count > MOST_COMBINATIONS:
+        with pytest.raises(ValueError, match="combinations of"):
+            combinations_of(names, least, most)
+        return
+    found = combinations_of(names, least, most)
+    assert len(set(found)) == len(found) == count
+    assert {len(subset) for subset in found} == set(range(least, most + 1))

@@ -3,13 +3,16 @@
 A method is one class in one file. It says how it learns (``_fit``) and how it scores a
 block of samples against its clusters (``_scores``); everything it has learned lives in
 a dictionary of tensors (``state_``), so that saving, loading, prediction in any company
-and curves of quality over time are the same for all of them.
+and curves of quality over time are the same for all of them. On disk a fitted model is
+``method.json``, written last, and ``model.safetensors``.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -21,13 +24,24 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from sagl.baselines.features import State
-from sagl.baselines.saved import SavedMethod, read_method, write_method
+from sagl._version import __version__
 from sagl.device import pick_device
 from sagl.estimator import as_seed
+from sagl.nn.neighbours import unit_rows as unit_rows
 from sagl.progress import progress
-from sagl.run import plain
+from sagl.run import make_writable, plain
+from sagl.storage import read_tensors, sha256, write_json, write_tensors
+from sagl.training.feed import Normalization, standardization
+from sagl.training.sampler import epoch_batches
 from sagl.views import Views
+
+__all__ = ["Baseline", "State", "Watch"]
+
+State = dict[str, Tensor]
+FORMAT = 1
+CONFIG = "method.json"
+MODEL = "model.safetensors"
+_LABELS = "labels"
 
 # Prediction takes blocks of this many rows, the last one filled up, so that every
 # reduction has one shape and a sample's answer does not depend on its company.
@@ -77,12 +91,12 @@ def _moments(total: int, looks: int) -> frozenset[int]:
     return frozenset(round(total ** (i / looks)) for i in range(1, looks))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Base of all peers; see a small one such as ``kmeans.py`` for how to write one.
 
-    A subclass sets its parameters in ``__init__`` (``n_clusters`` first, then by
-    keyword, with ``random_state``, ``view_sizes``, ``device`` and ``verbose`` among
-    them) and implements ``_fit`` and ``_scores``.
+    A subclass is such a dataclass, too, whose fields are its parameters; those below
+    it has anyway. It implements ``_fit`` and ``_scores``.
 
     Attributes
     ----------
@@ -95,11 +109,11 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     supervised: ClassVar[bool] = False  # whether ``fit`` is given the true labels
     min_views: ClassVar[int] = 1
 
-    n_clusters: int
-    random_state: int | np.random.RandomState | None
-    view_sizes: Sequence[int] | None
-    device: str
-    verbose: bool
+    n_clusters: int = field(kw_only=False)
+    view_sizes: Sequence[int] | None = None
+    random_state: int | np.random.RandomState | None = None
+    device: str = "auto"
+    verbose: bool = False
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
         """Learn from the views, without labels, and return what was learned."""
@@ -207,30 +221,66 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, directory: str | Path) -> None:
         """Write the fitted model as a directory (safetensors and JSON, no pickle)."""
         check_is_fitted(self, "labels_")
-        params = {
-            name: plain(value)
-            for name, value in self.get_params(deep=False).items()
-            if name not in _NOT_SAVED
+        directory = Path(directory)
+        for name in (CONFIG, MODEL):
+            if (directory / name).exists():
+                raise ValueError(
+                    f"{directory / name} is there already; choose another directory or "
+                    "remove it"
+                )
+        make_writable(directory)
+        tensors = {f"state.{name}": tensor for name, tensor in self.state_.items()}
+        tensors[_LABELS] = torch.from_numpy(self.labels_)
+        write_tensors(directory / MODEL, tensors)
+        config = {
+            "format": FORMAT,
+            "sagl": __version__,
+            "method": type(self).__name__,
+            "params": {
+                name: plain(value)
+                for name, value in self.get_params(deep=False).items()
+                if name not in _NOT_SAVED
+            },
+            "views": dict(zip(self.view_names_, self.view_widths_, strict=True)),
+            "sha256": sha256(directory / MODEL),
         }
-        views = dict(zip(self.view_names_, self.view_widths_, strict=True))
-        saved = SavedMethod(
-            type(self).__name__, params, views, self.state_, self.labels_
-        )
-        write_method(Path(directory), saved)
+        write_json(directory / CONFIG, config)
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
-        """Read a model that ``save`` wrote."""
-        saved = read_method(Path(directory))
-        if saved.method != cls.__name__:
+        """Read a model that ``save`` wrote, and check that it is whole."""
+        directory = Path(directory)
+        path = directory / CONFIG
+        try:
+            config = json.loads(path.read_text(encoding="utf-8"))
+            version, checksum = int(config["format"]), config["sha256"]
+            method, params, views = config["method"], config["params"], config["views"]
+        except OSError:
             raise ValueError(
-                f"{directory} holds a {saved.method}, not a {cls.__name__}"
+                f"{directory} holds no model: there is no {CONFIG}"
+            ) from None
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(
+                f"{path} is damaged: not a model's configuration"
+            ) from None
+        if version > FORMAT:
+            raise ValueError(
+                f"{directory} is of format {version}; this sagl {__version__} reads up "
+                f"to format {FORMAT}: upgrade sagl"
             )
-        model = cls(**saved.params)
-        model.state_ = saved.state
-        model.labels_ = saved.labels
-        model.view_names_ = tuple(saved.views)
-        model.view_widths_ = tuple(saved.views.values())
+        weights = directory / MODEL
+        if not weights.is_file() or sha256(weights) != checksum:
+            raise ValueError(
+                f"{weights} is missing or damaged; restore it or fit again"
+            )
+        if method != cls.__name__:
+            raise ValueError(f"{directory} holds a {method}, not a {cls.__name__}")
+        tensors, _ = read_tensors(weights)
+        model = cls(**params)
+        model.labels_ = tensors.pop(_LABELS).numpy()
+        model.state_ = {name.removeprefix("state."): t for name, t in tensors.items()}
+        model.view_names_ = tuple(views)
+        model.view_widths_ = tuple(views.values())
         model.n_features_in_ = sum(model.view_widths_)
         return model
 
@@ -241,3 +291,66 @@ def _filled_up(h: Tensor) -> Tensor:
 
 def _listed(views: dict[str, int]) -> str:
     return ", ".join(f"{name} ({width} columns)" for name, width in views.items())
+
+
+def resident(views: Views, device: torch.device) -> list[Tensor]:
+    """Every view as a float32 tensor on the device."""
+    rows = np.arange(len(views))
+    return [torch.from_numpy(h).to(device) for h in views.take(rows)]
+
+
+def measure_scale(views: Views, kind: Normalization) -> State:
+    """What ``standardized`` needs: ``shift.i`` and ``scale.i`` of each view, float64.
+
+    ``"center"`` subtracts the mean sample, then scales so that the mean distance from
+    it is 10. ``"standard"`` brings every column to mean 0 and deviation 1. ``"none"``
+    leaves features as they are.
+    """
+    state: State = {}
+    for i, (shift, scale) in enumerate(standardization(views, kind)):
+        state[f"shift.{i}"] = torch.from_numpy(shift)
+        state[f"scale.{i}"] = torch.from_numpy(scale)
+    return state
+
+
+def standardized(features: Sequence[Tensor], state: State) -> list[Tensor]:
+    """(h − shift) · scale of each view, in the precision of the features."""
+    return [
+        (h - state[f"shift.{i}"].to(h)) * state[f"scale.{i}"].to(h)
+        for i, h in enumerate(features)
+    ]
+
+
+def random_batches(
+    n: int, batch_size: int, seed: int, device: torch.device
+) -> Iterator[Tensor]:
+    """Rows of shuffled batches without end, epoch after epoch."""
+    epoch = 0
+    while True:
+        for rows in epoch_batches(n, min(batch_size, n), seed, epoch):
+            yield torch.from_numpy(rows).to(device)
+        epoch += 1
+
+
+def side_by_side(features: Sequence[Tensor]) -> Tensor:
+    """All views in one matrix, (n, d), each view with rows of length one.
+
+    The cosine similarity of two rows is then the mean of those in the views.
+    """
+    return torch.cat([unit_rows(h) for h in features], dim=1)
+
+
+def usable_neighbours(wanted: int, n: int, n_clusters: int) -> int:
+    """At most n / C: a cluster of average size has no more members to offer."""
+    return max(1, min(wanted, n // n_clusters, n - 1))
+
+
+def neighbour_pairs(
+    neighbours: Tensor, batch_size: int, seed: int, generator: torch.Generator
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Shuffled batches without end: rows, and for each of them a random neighbour."""
+    count = neighbours.shape[1]
+    device = neighbours.device
+    for rows in random_batches(len(neighbours), batch_size, seed, device):
+        chosen = torch.randint(count, (len(rows),), generator=generator)
+        yield rows, neighbours[rows, chosen.to(device)]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from sklearn.cluster import KMeans as SklearnKMeans
 from torch import Tensor
 
-from sagl.baselines.base import Baseline
-from sagl.baselines.features import State, resident, unit_rows
+from sagl.baselines.base import Baseline, State, resident, unit_rows
 from sagl.nn.inference import exact_matmul
 from sagl.views import Views
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KMeans(Baseline):
     """scikit-learn's k-means, ten starts, on rows of length one.
 
@@ -29,24 +28,8 @@ class KMeans(Baseline):
     n_init : int, default=10
     """
 
-    def __init__(
-        self,
-        n_clusters: int,
-        *,
-        view: str | None = None,
-        n_init: int = 10,
-        view_sizes: Sequence[int] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.view = view
-        self.n_init = n_init
-        self.view_sizes = view_sizes
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    view: str | None = None
+    n_init: int = 10
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
         if self.view is not None and self.view not in views.names:

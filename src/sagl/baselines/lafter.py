@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -14,22 +15,36 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sagl.baselines.base import Baseline, Watch
-from sagl.baselines.features import State, random_batches, resident, unit_rows
-from sagl.baselines.pictures import Images, Pictures
-from sagl.baselines.prompts import Templates, check_class_names, fill
-from sagl.baselines.students import FeatureStudent, PictureStudent
-from sagl.baselines.text import TextEncoder, embed_classes, find_view
-from sagl.baselines.visual_prompts import load_encoder
+from sagl.baselines.base import (
+    State,
+    Watch,
+    random_batches,
+    resident,
+    unit_rows,
+)
+from sagl.baselines.lafter_images import (
+    ImageList,
+    Images,
+    PromptedEncoder,
+    as_tensor,
+    distorted,
+    load_encoder,
+    plain_crop,
+)
+from sagl.baselines.zero_shot import TextBaseline, find_view
 from sagl.checks import integer, number
 from sagl.device import pick_device
 from sagl.nn.encoder import uniform_fan_in
-from sagl.nn.inference import exact_matmul
 from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views
 
+# About the length of CLIP's image features, which the paper's second stage takes as
+# they are; at length one W would learn how frequent classes are before anything else.
+_FEATURE_NORM = 10.0
 
-class LaFTer(Baseline):
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LaFTer(TextBaseline):
     """Learn to classify texts, apply it to images. **Uses class names.**
 
     First a linear classifier W learns to tell the texts of the classes apart, from
@@ -48,15 +63,8 @@ class LaFTer(Baseline):
     Parameters
     ----------
     n_clusters : int
-    class_names : list of str
-        The name of each class; predicted numbers are positions in this list.
-    text_encoder : str, callable or array
-        As in :class:`~sagl.baselines.zero_shot.ZeroShot`.
-    view : str, optional
-        The view of the same model; by default the only one as wide as the embeddings.
-    templates : str or list of str, default="generic"
-        A set of ``sagl.baselines.prompts.TEMPLATES``, or templates with ``{}`` for the
-        name.
+    class_names, text_encoder, view, templates
+        As in :class:`~sagl.baselines.zero_shot.TextBaseline`.
     descriptions : dict of str to list of str, optional
         More texts for each class name, as a language model writes them. The paper uses
         them beside the templates.
@@ -82,50 +90,19 @@ class LaFTer(Baseline):
     unlabeled image collections", NeurIPS 2023.
     """
 
-    _images: Images | None = None  # those of a fit under way
+    # Those of a fit under way.
+    _images: Images | None = field(default=None, init=False)
 
-    def __init__(
-        self,
-        n_clusters: int,
-        *,
-        class_names: Sequence[str] | None = None,
-        text_encoder: TextEncoder = None,
-        view: str | None = None,
-        templates: Templates = "generic",
-        descriptions: Mapping[str, Sequence[str]] | None = None,
-        image_encoder: str | Path | None = None,
-        n_prompts: int = 50,
-        noise: float = 0.1,
-        smoothing: float = 0.1,
-        text_steps: int = 400,
-        epochs: int = 50,
-        batch_size: int = 50,
-        learning_rate: float = 5e-4,
-        weight_decay: float = 0.01,
-        view_sizes: Sequence[int] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.class_names = class_names
-        self.text_encoder = text_encoder
-        self.view = view
-        self.templates = templates
-        self.descriptions = descriptions
-        self.image_encoder = image_encoder
-        self.n_prompts = n_prompts
-        self.noise = noise
-        self.smoothing = smoothing
-        self.text_steps = text_steps
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.view_sizes = view_sizes
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    descriptions: Mapping[str, Sequence[str]] | None = None
+    image_encoder: str | Path | None = None
+    n_prompts: int = 50
+    noise: float = 0.1
+    smoothing: float = 0.1
+    text_steps: int = 400
+    epochs: int = 50
+    batch_size: int = 50
+    learning_rate: float = 5e-4
+    weight_decay: float = 0.01
 
     def fit(
         self,
@@ -155,9 +132,7 @@ class LaFTer(Baseline):
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
         self._check()
-        texts = embed_classes(
-            self.text_encoder, self._texts, self.n_clusters, self.device_
-        )
+        texts = self._embed()
         width = texts.embeddings.shape[1]
         view = find_view(self.view, views.names, views.widths, width)
         start = uniform_fan_in((self.n_clusters, width), width, generator)
@@ -185,12 +160,12 @@ class LaFTer(Baseline):
 
     def _student(
         self, views: Views, view: int, generator: torch.Generator
-    ) -> FeatureStudent | PictureStudent:
+    ) -> FeatureStudent | ImageStudent:
         name = views.names[view]
         if self._images is None or self.image_encoder is None:
             (features,) = resident(Views({name: views[name]}), self.device_)
             return FeatureStudent(features)
-        pictures = _pictures(self._images, len(views))
+        listed = _checked(self._images, len(views))
         encoder = load_encoder(
             self.image_encoder,
             views.widths[view],
@@ -198,7 +173,7 @@ class LaFTer(Baseline):
             generator,
             self.device_,
         )
-        return PictureStudent(encoder, pictures, self.seed_)
+        return ImageStudent(encoder, listed, self.seed_)
 
     def _descend(
         self,
@@ -227,11 +202,10 @@ class LaFTer(Baseline):
             optimizer.step()
 
     def _texts(self) -> list[list[str]]:
-        names = check_class_names(self.class_names, self.n_clusters)
-        texts = fill(self.templates, names)
+        texts = super()._texts()
         if self.descriptions is None:
             return texts
-        for name, of_class in zip(names, texts, strict=True):
+        for name, of_class in zip(self.class_names or (), texts, strict=True):
             more = self.descriptions.get(name)
             if not more or isinstance(more, str):
                 raise ValueError(f"descriptions has no list of texts for {name!r}")
@@ -261,7 +235,7 @@ class LaFTer(Baseline):
         if images is None:
             return X
         views = Views(X, view_sizes=None if isinstance(X, Views) else self.view_sizes)
-        pictures = _pictures(images, len(views))
+        listed = _checked(images, len(views))
         if self.image_encoder is None:  # a loaded model whose encoder was a Path
             raise ValueError("say where it is with set_params(image_encoder=...)")
         width, n_prompts = self.state_["W"].shape[1], len(self.state_["prompts"])
@@ -274,12 +248,7 @@ class LaFTer(Baseline):
         )
         encoder.adopt(self.state_)
         view = views.names[find_view(self.view, views.names, views.widths, width)]
-        return Views({**dict(views.items()), view: encoder.encode(pictures)})
-
-    def _scores(self, features: list[Tensor]) -> Tensor:
-        W = self.state_["W"].double()
-        i = find_view(self.view, self.view_names_, self.view_widths_, W.shape[1])
-        return exact_matmul(unit_rows(features[i]), W.T)
+        return Views({**dict(views.items()), view: encoder.encode(listed)})
 
     def _check(self) -> None:
         for name in ("text_steps", "batch_size", "n_prompts"):
@@ -296,7 +265,50 @@ def noisy(x: Tensor, deviation: float, generator: torch.Generator) -> Tensor:
     return x + deviation * torch.randn(x.shape, generator=generator).to(x)
 
 
-def _pictures(images: Images, n: int) -> Pictures:
+def _checked(images: Images, n: int) -> ImageList:
     if len(images) != n:
         raise ValueError(f"{n} samples need as many images; got {len(images)}")
-    return Pictures(images)
+    return ImageList(images)
+
+
+class FeatureStudent:
+    """Batches for tuning without images: features with the labels of the teacher."""
+
+    def __init__(self, features: Tensor) -> None:
+        self.features = _FEATURE_NORM * unit_rows(features)
+
+    def parameters(self) -> list[nn.Parameter]:
+        return []
+
+    def learned(self) -> State:
+        return {}
+
+    def batch(self, rows: Tensor, teacher: Tensor) -> tuple[Tensor, Tensor]:
+        h = self.features[rows]
+        return h, (h @ teacher.T).argmax(dim=1)
+
+
+class ImageStudent:
+    """Distorted images, with the labels that the teacher gives to the plain ones."""
+
+    def __init__(self, encoder: PromptedEncoder, images: ImageList, seed: int) -> None:
+        self.encoder = encoder
+        self.images = images
+        self._random = np.random.default_rng(seed)
+
+    def parameters(self) -> list[nn.Parameter]:
+        return [p for p in self.encoder.parameters() if p.requires_grad]
+
+    def learned(self) -> State:
+        return self.encoder.learned()
+
+    def batch(self, rows: Tensor, teacher: Tensor) -> tuple[Tensor, Tensor]:
+        """Features of distorted images, and the teacher's labels, without prompts."""
+        size, device = self.encoder.size, self.encoder.prompts.device
+        chosen = [self.images[i] for i in rows.tolist()]
+        plain = as_tensor([plain_crop(image, size) for image in chosen])
+        strong = as_tensor([distorted(p, size, self._random) for p in chosen])
+        with torch.no_grad():
+            seen = self.encoder(plain.to(device), prompted=False)
+            labels = (seen @ teacher.T).argmax(dim=1)
+        return self.encoder(strong.to(device)), labels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,12 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
-from sagl.baselines.base import Baseline
-from sagl.baselines.features import resident
+from sagl.baselines.base import Baseline, resident
 from sagl.nn.inference import exact_matmul
 from sagl.views import Views
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearProbe(Baseline):
     """Logistic regression on the standardised views side by side. **Uses labels.**
 
@@ -39,24 +39,8 @@ class LinearProbe(Baseline):
 
     supervised: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        n_clusters: int,
-        *,
-        C: float = 1.0,
-        max_iter: int = 1000,
-        view_sizes: Sequence[int] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.C = C
-        self.max_iter = max_iter
-        self.view_sizes = view_sizes
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    C: float = 1.0
+    max_iter: int = 1000
 
     def _learn(self, views: Views, y: Any, generator: torch.Generator) -> None:
         if y is None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sagl.baselines.base import Baseline
-from sagl.baselines.features import (
+from sagl.baselines.base import (
+    Baseline,
     State,
     measure_scale,
     random_batches,
@@ -28,6 +27,7 @@ from sagl.views import Views
 _MAX_ANCHORS = 2000
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MSRL(Baseline):
     """Every sample attends to every other: e_ij = relu(a·z_i + b·z_j), row softmax.
 
@@ -46,32 +46,12 @@ class MSRL(Baseline):
     normalize : {"center", "none"}, default="center"
     """
 
-    def __init__(
-        self,
-        n_clusters: int,
-        *,
-        gamma: float = 5.0,
-        beta: float = 0.5,
-        epochs: int = 200,
-        batch_size: int = 100,
-        learning_rate: float = 1e-3,
-        normalize: Normalization = "center",
-        view_sizes: Sequence[int] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.gamma = gamma
-        self.beta = beta
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.normalize = normalize
-        self.view_sizes = view_sizes
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    gamma: float = 5.0
+    beta: float = 0.5
+    epochs: int = 200
+    batch_size: int = 100
+    learning_rate: float = 1e-3
+    normalize: Normalization = "center"
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
         for name in ("epochs", "batch_size"):

@@ -62,22 +62,13 @@ METHODS: dict[str, Method] = {
         Method("sagl", _SAGL, "SAGL"),
         Method("sagl-n", _SAGL, "SAGL_n (network alone)", {"refine": False}),
         Method(
-            "sagl-i",
-            _SAGL,
-            "SAGL_i (no graph)",
-            {"refine": False, "graph": "identity"},
+            "sagl-i", _SAGL, "SAGL_i (no graph)", {"refine": False, "graph": "identity"}
         ),
         Method(
-            "sagl-b",
-            _SAGL,
-            "SAGL_b (dense graph)",
-            {"refine": False, "graph": "dense"},
+            "sagl-b", _SAGL, "SAGL_b (dense graph)", {"refine": False, "graph": "dense"}
         ),
         Method(
-            "sagl-w",
-            _SAGL,
-            "SAGL_w (no gate)",
-            {"recipe": "paper", "gate": "none"},
+            "sagl-w", _SAGL, "SAGL_w (no gate)", {"recipe": "paper", "gate": "none"}
         ),
         Method("sagl-paper", _SAGL, "SAGL (paper)", {"recipe": "paper"}),
         Method("kmeans", f"{_BASELINES}.kmeans:KMeans", "k-means"),

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from sagl.baselines.base import Baseline
-from sagl.baselines.features import State, measure_scale, resident, standardized
-from sagl.baselines.neighbours import (
+from sagl.baselines.base import (
+    Baseline,
+    State,
+    measure_scale,
     neighbour_pairs,
+    resident,
     side_by_side,
+    standardized,
     usable_neighbours,
 )
 from sagl.checks import integer, number
@@ -26,6 +28,7 @@ from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SCAN(Baseline):
     """Linear heads that give a sample and its neighbours the same cluster.
 
@@ -56,36 +59,14 @@ class SCAN(Baseline):
     normalize : {"center", "none"}, default="center"
     """
 
-    def __init__(
-        self,
-        n_clusters: int,
-        *,
-        heads: int = 10,
-        neighbours: int = 20,
-        entropy_weight: float = 5.0,
-        epochs: int = 100,
-        batch_size: int = 128,
-        learning_rate: float = 1e-4,
-        weight_decay: float = 1e-4,
-        normalize: Normalization = "center",
-        view_sizes: Sequence[int] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.heads = heads
-        self.neighbours = neighbours
-        self.entropy_weight = entropy_weight
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.normalize = normalize
-        self.view_sizes = view_sizes
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    heads: int = 10
+    neighbours: int = 20
+    entropy_weight: float = 5.0
+    epochs: int = 100
+    batch_size: int = 128
+    learning_rate: float = 1e-4
+    weight_decay: float = 1e-4
+    normalize: Normalization = "center"
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
         self._check()
@@ -94,8 +75,8 @@ class SCAN(Baseline):
         features = standardized(resident(views, self.device_), scale)
         x = torch.cat(features, dim=1)
         count = usable_neighbours(self.neighbours, n, C)
-        found, _ = nearest_neighbours(side_by_side(features), count)
-        pairs = neighbour_pairs(found, self.batch_size, self.seed_, generator)
+        neighbours, _ = nearest_neighbours(side_by_side(features), count)
+        pairs = neighbour_pairs(neighbours, self.batch_size, self.seed_, generator)
 
         # All heads as one linear map.
         weight = uniform_fan_in((H * C, x.shape[1]), x.shape[1], generator)

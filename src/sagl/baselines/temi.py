@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, normalize
 
-from sagl.baselines.base import Baseline
-from sagl.baselines.features import (
+from sagl.baselines.base import (
+    Baseline,
     State,
     measure_scale,
+    neighbour_pairs,
     resident,
+    side_by_side,
     standardized,
     unit_rows,
-)
-from sagl.baselines.neighbours import (
-    neighbour_pairs,
-    side_by_side,
     usable_neighbours,
 )
 from sagl.checks import integer, number
@@ -45,6 +42,7 @@ _SMALLEST_BATCH = 64
 _ENOUGH_STEPS = 5000
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TEMI(Baseline):
     """Clustering heads taught by their own moving average, on pairs of neighbours.
 
@@ -82,51 +80,26 @@ class TEMI(Baseline):
         What is done to each view before its rows are scaled to length one.
     """
 
-    def __init__(
-        self,
-        n_clusters: int,
-        *,
-        heads: int = 50,
-        head: HeadForm = "linear",
-        neighbours: int = 50,
-        beta: float = 0.6,
-        temperature: float = 0.1,
-        momentum: float = 0.996,
-        epochs: int = 200,
-        batch_size: int | None = None,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-4,
-        normalize: Normalization = "center",
-        view_sizes: Sequence[int] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.heads = heads
-        self.head = head
-        self.neighbours = neighbours
-        self.beta = beta
-        self.temperature = temperature
-        self.momentum = momentum
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.normalize = normalize
-        self.view_sizes = view_sizes
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    heads: int = 50
+    head: HeadForm = "linear"
+    neighbours: int = 50
+    beta: float = 0.6
+    temperature: float = 0.1
+    momentum: float = 0.996
+    epochs: int = 200
+    batch_size: int | None = None
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    normalize: Normalization = "center"
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
         self._check()
         n, C = len(views), self.n_clusters
         scale = measure_scale(views, self.normalize)
         x = side_by_side(standardized(resident(views, self.device_), scale))
-        found, _ = nearest_neighbours(x, usable_neighbours(self.neighbours, n, C))
+        neighbours, _ = nearest_neighbours(x, usable_neighbours(self.neighbours, n, C))
         batch_size = self._batch_size(n)
-        pairs = neighbour_pairs(found, batch_size, self.seed_, generator)
+        pairs = neighbour_pairs(neighbours, batch_size, self.seed_, generator)
 
         form = _MLPHeads if self.head == "mlp" else _LinearHeads
         student = form(x.shape[1], C, self.heads, generator).to(self.device_)

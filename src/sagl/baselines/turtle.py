@@ -7,13 +7,12 @@ Gadetsky, Jiang and Brbić, "Let Go of Your Labels with Unsupervised Transfer", 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sagl.baselines.base import Baseline
-from sagl.baselines.features import State, measure_scale, resident, standardized
+from sagl.baselines.base import Baseline, State, measure_scale, resident, standardized
 from sagl.checks import integer, number
 from sagl.nn.encoder import LinearEncoder, uniform_fan_in
 from sagl.nn.inference import exact_matmul
@@ -24,6 +23,7 @@ from sagl.views import Views
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TURTLE(Baseline):
     """Soft labels, one linear map per view, that new linear classifiers agree with.
 
@@ -55,36 +55,14 @@ class TURTLE(Baseline):
         scaled ones need far fewer steps, and raw ones of a large scale collapse.
     """
 
-    def __init__(
-        self,
-        n_clusters: int,
-        *,
-        steps: int = 6000,
-        inner_steps: int = 10,
-        warm_start: bool = False,
-        gamma: float = 10.0,
-        batch_size: int = 10_000,
-        learning_rate: float = 1e-3,
-        inner_learning_rate: float = 1e-3,
-        normalize: Normalization = "center",
-        view_sizes: Sequence[int] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "auto",
-        verbose: bool = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.steps = steps
-        self.inner_steps = inner_steps
-        self.warm_start = warm_start
-        self.gamma = gamma
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.inner_learning_rate = inner_learning_rate
-        self.normalize = normalize
-        self.view_sizes = view_sizes
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    steps: int = 6000
+    inner_steps: int = 10
+    warm_start: bool = False
+    gamma: float = 10.0
+    batch_size: int = 10_000
+    learning_rate: float = 1e-3
+    inner_learning_rate: float = 1e-3
+    normalize: Normalization = "center"
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
         self._check_parameters()

@@ -3,59 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from sagl.cli.data_options import (
-    DataOption,
-    DataViewsOption,
-    LabelsOption,
-    TestLabelsOption,
-    TestViewOption,
-    ViewFilesOption,
-    find_data,
-)
-from sagl.cli.experiment import (
-    ClustersOption,
-    JobsOption,
-    MinutesOption,
-    OutOption,
-    ParamOption,
-    SeedsOption,
-    parse_params,
-    run_study,
-)
-from sagl.cli.options import DeviceOption, JsonOption, QuietOption
+from sagl.cli.options import takes
+from sagl.cli.study import Running, find_data, running, study_arguments
+
+if TYPE_CHECKING:
+    from sagl.features.split import Source
 
 
-def ablate(
-    data: DataOption = None,
-    views: DataViewsOption = None,
-    view: ViewFilesOption = None,
-    labels: LabelsOption = None,
-    test_view: TestViewOption = None,
-    test_labels: TestLabelsOption = None,
-    param: ParamOption = None,
-    clusters: ClustersOption = None,
-    seeds: SeedsOption = 5,
-    out: OutOption = Path("ablation"),
-    jobs: JobsOption = 1,
-    minutes: MinutesOption = None,
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-) -> None:
+@takes(find_data, study_arguments, running, out=Path("ablation"))
+def ablate(source: Source, arguments: dict[str, Any], runs: Running) -> None:
     """Take SAGL apart: without refinement, graph, sparsity or gate, beside the whole.
 
     Labels only score, and there need not be any. Runs are kept in DIR: the same command
     takes up what was interrupted.
     """
-    from sagl.experiments.ablate import Ablation
+    from sagl.experiments.variants import Ablation
 
-    study = Ablation(
-        find_data(data, views, view, labels, test_view, test_labels),
-        out,
-        params=parse_params(param),
-        n_clusters=clusters,
-        seeds=seeds,
-        device=device,
-    )
-    run_study(study, jobs=jobs, minutes=minutes, quiet=quiet, as_json=as_json)
+    runs.run(Ablation(source, **arguments))

@@ -3,52 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from sagl.cli.options import option, takes
+from sagl.cli.study import Running, find_data, running, study_arguments
 
-from sagl.cli.data_options import (
-    DataOption,
-    DataViewsOption,
-    LabelsOption,
-    TestLabelsOption,
-    TestViewOption,
-    ViewFilesOption,
-    find_data,
-)
-from sagl.cli.experiment import (
-    ClustersOption,
-    JobsOption,
-    MinutesOption,
-    OutOption,
-    ParamOption,
-    SeedsOption,
-    parse_params,
-    run_study,
-)
-from sagl.cli.options import DeviceOption, JsonOption, QuietOption
+if TYPE_CHECKING:
+    from sagl.features.split import Source
 
 
+@takes(find_data, study_arguments, running, seeds=3, out=Path("combinations"))
 def combine(
-    data: DataOption = None,
-    views: DataViewsOption = None,
-    view: ViewFilesOption = None,
-    labels: LabelsOption = None,
-    test_view: TestViewOption = None,
-    test_labels: TestLabelsOption = None,
-    at_least: Annotated[int, typer.Option(help="Views in a combination.")] = 1,
-    max_views: Annotated[
-        int | None, typer.Option(help="The most views in a combination.")
-    ] = None,
-    param: ParamOption = None,
-    clusters: ClustersOption = None,
-    seeds: SeedsOption = 3,
-    out: OutOption = Path("combinations"),
-    jobs: JobsOption = 1,
-    minutes: MinutesOption = None,
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    source: Source,
+    arguments: dict[str, Any],
+    runs: Running,
+    at_least: Annotated[int, option("Views in a combination.")] = 1,
+    max_views: Annotated[int | None, option("The most views in a combination.")] = None,
 ) -> None:
     """Run SAGL on every combination of the views and say which one to take.
 
@@ -56,16 +26,6 @@ def combine(
     predict the clusters. Runs are kept in DIR: the same command takes up what was
     interrupted.
     """
-    from sagl.experiments.combine import Combination
+    from sagl.experiments.variants import Combination
 
-    study = Combination(
-        find_data(data, views, view, labels, test_view, test_labels),
-        out,
-        at_least=at_least,
-        at_most=max_views,
-        params=parse_params(param),
-        n_clusters=clusters,
-        seeds=seeds,
-        device=device,
-    )
-    run_study(study, jobs=jobs, minutes=minutes, quiet=quiet, as_json=as_json)
+    runs.run(Combination(source, at_least=at_least, at_most=max_views, **arguments))

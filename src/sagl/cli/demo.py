@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sagl.cli.options import JsonOption, print_json
+from sagl.cli.options import JsonOption, answer, option
 from sagl.cli.report import report_progress
 
 TSNE_ROWS = 200  # in the figures of the demo's report, which is to be quick
@@ -20,29 +20,24 @@ TSNE_ROWS = 200  # in the figures of the demo's report, which is to be quick
 
 def demo(
     out: Annotated[
-        Path | None,
-        typer.Option(help="Where to write the run; by default a new directory here."),
+        Path | None, option("Where to write the run; by default a new directory here.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="The first of the seeds.")] = 0,
+    seed: Annotated[int, option("The first of the seeds.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Cluster handwritten digits seen through three views; takes a minute or two."""
-    from sagl.experiments.demo import free_directory, run_demo
+    from sagl.experiments.digits import free_directory, run_demo
 
     directory = free_directory(Path("sagl-demo")) if out is None else out
     watched = sys.stderr.isatty()
     result = run_demo(directory, seed, verbose=watched)
     result["report"] = write_demo_report(directory, quiet=not watched)
-    if as_json:
-        print_json(result)
-    else:
-        _show(result)
+    answer(result, as_json, _show)
 
 
 def write_demo_report(directory: Path, *, quiet: bool) -> str | None:
     """The path of the run's report; None without the libraries that it needs."""
-    from sagl.experiments.demo import DigitPictures
-    from sagl.experiments.digits import load
+    from sagl.experiments.digits import DigitImages, load
     from sagl.report.inputs import Inputs, with_samples
     from sagl.report.page import load_extra, write_report
 
@@ -52,9 +47,9 @@ def write_demo_report(directory: Path, *, quiet: bool) -> str | None:
         typer.echo(f"sagl: no report: {error}", err=True)
         return None
     digits = load()
-    pictures = DigitPictures(digits.train)
-    known = Inputs(pictures.ids, digits.train, labels=digits.train_labels)
-    inputs = with_samples(known, pictures, "digits")
+    images = DigitImages(digits.train)
+    known = Inputs(images.ids, digits.train, labels=digits.train_labels)
+    inputs = with_samples(known, images, "digits")
     with report_progress(quiet) as begun:
         report = write_report(directory, inputs, tsne_rows=TSNE_ROWS, progress=begun)
     return str(report["out"])

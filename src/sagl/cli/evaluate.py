@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
-from sagl.cli.options import DeviceOption, JsonOption, RunArgument, print_json
-from sagl.cli.source_options import FilesOption, JoinOption, StoreArgument
+from sagl.cli.options import JsonOption, loaded, option, print_json, takes
+
+if TYPE_CHECKING:
+    from sagl.estimator import SAGL
+    from sagl.features.split import Input
 
 _NAMES = {
     "acc": "ACC",
@@ -23,31 +25,22 @@ _NAMES = {
 }
 
 
+@takes(loaded)
 def evaluate(
-    run: RunArgument,
-    store: StoreArgument = None,
-    view: FilesOption = None,
+    opened: tuple[Path, SAGL, Input],
     labels: Annotated[
         Path | None,
-        typer.Option(
-            help="True labels, one per sample: they only score. By default the store's."
-        ),
+        option("True labels, one per sample: they only score. By default the store's."),
     ] = None,
-    join: JoinOption = None,
     protocol: Annotated[
-        str,
-        typer.Option(help="inductive, transductive, or batch (depends on the order)."),
+        str, option("inductive, transductive, or batch (depends on the order).")
     ] = "inductive",
-    device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Score a run's predictions for views with known labels."""
-    from sagl.estimator import SAGL
     from sagl.evaluation.protocols import evaluate as score
-    from sagl.features.split import read_input
 
-    model = SAGL.load(run, device)
-    given = read_input(store, view, model.view_names_, join or "error")  # type: ignore[arg-type]
+    run, model, given = opened
     truth = given.truth(labels)
     scores = score(model, given.views, truth, protocol)  # type: ignore[arg-type]
     if as_json:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sagl.cli.options import DeviceOption, JsonOption, QuietOption, print_json
-from sagl.cli.source_options import (
+from sagl.cli.options import (
     BackboneOption,
-    ColumnOption,
-    IdColumnOption,
-    KindOption,
-    LabelColumnOption,
-    RemoteCodeOption,
-    SplitOption,
-    WorkersOption,
-    reader_options,
+    JsonOption,
+    extraction,
+    option,
+    print_json,
+    taken_up,
+    takes,
 )
 
 if TYPE_CHECKING:
@@ -25,7 +22,9 @@ if TYPE_CHECKING:
     from sagl.features.workers import Share
 
 
+@takes(extraction)
 def extract(
+    options: dict[str, Any],
     source: Annotated[
         str,
         typer.Argument(
@@ -34,34 +33,20 @@ def extract(
             "texts, or the name of a data set.",
         ),
     ],
-    out: Annotated[
-        Path, typer.Option(metavar="STORE", help="The feature store; may be there.")
-    ],
+    out: Annotated[Path, option("The feature store; may be there.", metavar="STORE")],
     backbone: BackboneOption = None,
     dtype: Annotated[
-        str | None,
-        typer.Option(help="float16, float32 or float64; by default float16."),
+        str | None, option("float16, float32 or float64; by default float16.")
     ] = None,
-    batch_size: Annotated[
-        int, typer.Option(help="Samples that are embedded together.")
-    ] = 64,
-    workers: WorkersOption = None,
+    batch_size: Annotated[int, option("Samples that are embedded together.")] = 64,
     shard: Annotated[
         str | None,
-        typer.Option(
-            metavar="I/N",
-            help="Do part I of N, counted from 0; by default what torchrun or Slurm "
+        option(
+            "Do part I of N, counted from 0; by default what torchrun or Slurm "
             "say, else all.",
+            metavar="I/N",
         ),
     ] = None,
-    kind: KindOption = None,
-    column: ColumnOption = None,
-    id_column: IdColumnOption = None,
-    label_column: LabelColumnOption = None,
-    split: SplitOption = None,
-    device: DeviceOption = "auto",
-    trust_remote_code: RemoteCodeOption = False,
-    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Turn samples into features, one view per backbone, and write them to STORE.
@@ -73,23 +58,16 @@ def extract(
     from sagl.features.workers import parse_share, share_of_process
 
     share = share_of_process() if shard is None else parse_share(shard)
-    try:
+    with taken_up():
         done = extract_source(
             source,
             backbone or [],
             out,
-            reader=reader_options(kind, column, id_column, label_column, split),
             dtype=dtype,
             batch_size=batch_size,
-            workers=workers,
             share=share,
-            device=device,
-            trust_remote_code=trust_remote_code,
-            progress=not quiet,
+            **options,
         )
-    except KeyboardInterrupt:
-        typer.echo("sagl: interrupted; the same command takes up the rest", err=True)
-        raise typer.Exit(130) from None
     if as_json:
         print_json(done.as_dict())
     else:

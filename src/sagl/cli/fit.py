@@ -2,42 +2,82 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
 from sagl.cli.info import describe, show
 from sagl.cli.options import (
-    DeviceOption,
-    JsonOption,
-    QuietOption,
-    cluster_number,
-    print_json,
-)
-from sagl.cli.source_options import (
     BackboneOption,
-    ColumnOption,
     FilesOption,
-    IdColumnOption,
     JoinOption,
-    KindOption,
-    LabelColumnOption,
-    RemoteCodeOption,
-    SplitOption,
+    JsonOption,
     ViewsOption,
-    WorkersOption,
+    answer,
+    extraction,
     listed,
-    reader_options,
+    option,
+    taken_up,
+    takes,
+)
+from sagl.parameters import Parameter, option_of, sagl_parameters
+
+_EFFORT = "How good, how long"  # panels of --help
+_NETWORK = "Network and loss"
+_OF_EFFORT = (
+    *("recipe", "refine", "cluster_sizes", "n_restarts", "epochs", "steps"),
+    *("batch_size", "tolerance", "patience", "n_anchors"),
 )
 
 
+def model_parameters(**given: Any) -> dict[str, Any]:
+    """Parameters of ``SAGL``: an option for each that is declared there."""
+    return {name: _number_or_word(value) for name, value in given.items()}
+
+
+def _number_or_word(value: Any) -> Any:
+    """Text that says a whole number, where words such as "auto" are taken, too."""
+    is_number = isinstance(value, str) and value.lstrip("-").isdecimal()
+    return int(value) if is_number else value
+
+
+def _option(parameter: Parameter) -> inspect.Parameter:
+    name, default = parameter.name, parameter.default
+    types = {"bool": bool, "float": float, "int": int}
+    of = [types[part] for part in parameter.annotation.split(" | ") if part in types]
+    made: Any = of[0] if of and not isinstance(default, str) else str
+    flag = option_of(name)
+    if made is bool:
+        flag += flag.replace("--", "/--no-", 1)
+    words = parameter.values or (("N", default) if of and made is str else ())
+    info = option(
+        parameter.help,
+        flag,
+        panel=_EFFORT if name in _OF_EFFORT else _NETWORK,
+        metavar="|".join(words) or None,
+    )
+    made = made | None if default is None else made
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(
+        name, kind, default=default, annotation=Annotated[made, info]
+    )
+
+
+vars(model_parameters)["__signature__"] = inspect.Signature(
+    [_option(parameter) for parameter in sagl_parameters().values()]
+)
+
+
+@takes(model_parameters, extraction)
 def fit(
+    params: dict[str, Any],
+    options: dict[str, Any],
     clusters: Annotated[
-        str,
-        typer.Option(metavar="N|auto", help="The number of clusters, or auto."),
+        str, option("The number of clusters, or auto.", metavar="N|auto")
     ],
-    out: Annotated[Path, typer.Option(metavar="RUN", help="The run directory.")],
+    out: Annotated[Path, option("The run directory.", metavar="RUN")],
     source: Annotated[
         str | None,
         typer.Argument(
@@ -45,55 +85,15 @@ def fit(
             help="Samples for --backbone, e.g. a folder of images, or a feature store.",
         ),
     ] = None,
+    seed: Annotated[int, option("Seed of everything random.")] = 0,
+    graph_file: Annotated[
+        bool | None, option("Write graph.npz; by default up to 50,000 samples.")
+    ] = None,
+    as_json: JsonOption = False,
     view: FilesOption = None,
     backbone: BackboneOption = None,
     views: ViewsOption = None,
     join: JoinOption = None,
-    kind: KindOption = None,
-    column: ColumnOption = None,
-    id_column: IdColumnOption = None,
-    label_column: LabelColumnOption = None,
-    split: SplitOption = None,
-    workers: WorkersOption = None,
-    trust_remote_code: RemoteCodeOption = False,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Or: optimiser steps.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    recipe: Annotated[
-        str,
-        typer.Option(help="default, paper or released: fills in what is not given."),
-    ] = "default",
-    batch_size: Annotated[
-        int | None, typer.Option(help="Samples per step; by default six per cluster.")
-    ] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
-    gamma: Annotated[float | None, typer.Option(help="Weight of diversity.")] = None,
-    beta: Annotated[float | None, typer.Option(help="Weight of alignment.")] = None,
-    dropout: Annotated[float | None, typer.Option(help="On attention weights.")] = None,
-    alpha: Annotated[float, typer.Option(help="Of entmax; 2 is sparsemax.")] = 1.5,
-    graph: Annotated[str, typer.Option(help="sparse, dense or identity.")] = "sparse",
-    gate: Annotated[str | None, typer.Option(help="none, shrink or sharpen.")] = None,
-    refine: Annotated[
-        bool | None,
-        typer.Option(help="Search on from what the network found; by the recipe."),
-    ] = None,
-    cluster_sizes: Annotated[
-        str,
-        typer.Option(help="even, free, or auto: free where the evidence is clear."),
-    ] = "auto",
-    restarts: Annotated[
-        int, typer.Option(help="Networks trained; the best is chosen without labels.")
-    ] = 1,
-    anchors: Annotated[
-        int | None, typer.Option(help="Training samples kept for prediction.")
-    ] = None,
-    graph_file: Annotated[
-        bool | None,
-        typer.Option(help="Write graph.npz; by default up to 50,000 samples."),
-    ] = None,
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Learn clusters from views and write them to RUN.
 
@@ -106,27 +106,13 @@ def fit(
 
     refuse_existing_run(out)
     model = SAGL(
-        cluster_number(clusters),
-        recipe=recipe,  # type: ignore[arg-type]
-        epochs=epochs,
-        steps=steps,
-        batch_size="auto" if batch_size is None else batch_size,
-        learning_rate=learning_rate,
-        gamma=gamma,
-        beta=beta,
-        dropout=dropout,
-        alpha=alpha,
-        graph=graph,
-        gate=gate,
-        refine=refine,
-        cluster_sizes=cluster_sizes,
-        n_restarts=restarts,
-        n_anchors="auto" if anchors is None else anchors,
+        _cluster_number(clusters),
         random_state=seed,
-        device=device,
-        verbose=not quiet,
+        device=options["device"],
+        verbose=options["progress"],
+        **params,
     )
-    try:
+    with taken_up("the run"):
         given = run_input(
             out,
             source,
@@ -134,12 +120,8 @@ def fit(
             backbone,
             names=listed(views),
             join=join,  # type: ignore[arg-type]
-            reader=reader_options(kind, column, id_column, label_column, split),
-            workers=workers,
-            device=device,
-            trust_remote_code=trust_remote_code,
-            progress=not quiet,
             accept=model.resolved,  # not after hours of extraction
+            **options,
         )
         fit_run(
             model,
@@ -149,10 +131,13 @@ def fit(
             ids=given.ids,
             source=given.source,
         )
-    except KeyboardInterrupt:
-        typer.echo("sagl: interrupted; the same command takes up the run", err=True)
-        raise typer.Exit(130) from None
-    if as_json:
-        print_json(describe(out))
-    else:
-        show(out)
+    answer(describe(out), as_json, show)
+
+
+def _cluster_number(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"--clusters must be a number or auto; got {text!r}") from None

@@ -9,8 +9,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sagl.cli.options import DeviceOption, JsonOption, RunArgument, print_json
-from sagl.cli.source_options import JoinOption, StoreArgument
+from sagl.cli.options import (
+    DeviceOption,
+    JoinOption,
+    JsonOption,
+    RunArgument,
+    StoreArgument,
+    print_json,
+)
 
 _NAMES = {
     "samples": "samples",

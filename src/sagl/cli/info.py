@@ -8,15 +8,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from sagl.cli.options import JsonOption, RunArgument, print_json
+from sagl.cli.options import JsonOption, RunArgument, answer
 
 
 def info(run: RunArgument, as_json: JsonOption = False) -> None:
     """Show what a run is: its views, settings, clusters and last record."""
-    if as_json:
-        print_json(describe(run))
-    else:
-        show(run)
+    answer(describe(run), as_json, show)
 
 
 def describe(run: Path) -> dict[str, Any]:
@@ -49,9 +46,8 @@ def describe(run: Path) -> dict[str, Any]:
     }
 
 
-def show(run: Path) -> None:
+def show(facts: dict[str, Any]) -> None:
     """The same facts for people."""
-    facts = describe(run)
     record = facts["last_record"]
     sizes = sorted(facts["cluster_sizes"])
     table = Table(show_header=False, title=f"run {facts['run']}")
@@ -66,7 +62,7 @@ def show(run: Path) -> None:
         "anchors": f"{facts['anchors']:,} samples that new ones attend to",
         "recipe": facts["recipe"],
         "settings": ", ".join(f"{k}={v}" for k, v in facts["settings"].items()),
-        "files": ", ".join(sorted(p.name for p in run.iterdir())),
+        "files": ", ".join(sorted(p.name for p in Path(facts["run"]).iterdir())),
     }
     if record is not None:
         rows["training"] = (

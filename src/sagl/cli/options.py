@@ -1,42 +1,211 @@
-"""Options that several commands share, and reading what they name."""
+"""Options that several commands share, each declared once, and how commands take them.
+
+A group of options is a function: its parameters are the options, what it returns is
+what they say. ``@takes(group)`` adds them to a command, which gets that value.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from sagl.views import Views
+    from sagl.estimator import SAGL
+    from sagl.features.split import Input
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+
+def option(help: str, *names: str, panel: str | None = None, **more: Any) -> Any:
+    """An option with its help, which stands under ``panel``."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+
+
+samples = partial(option, panel="Samples and features")
+JsonOption = Annotated[bool, option("Print JSON on stdout.", "--json")]
+QuietOption = Annotated[bool, option("No progress bar.", "--quiet", "-q")]
 DeviceOption = Annotated[
-    str, typer.Option(help="cpu, cuda, mps, or auto: CUDA when there is one.")
+    str, option("cpu, cuda, mps, or auto: CUDA when there is one.")
 ]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
+StoreArgument = Annotated[
+    Path | None,
+    typer.Argument(metavar="[STORE]", help="A feature store, instead of --view."),
+]
+FilesOption = Annotated[
+    list[str] | None,
+    samples(
+        "A view: a .npy, .npz, .safetensors, .csv or .parquet file with one row per "
+        "sample. Repeat for each view; FILE.npz::KEY picks one array of several.",
+        "--view",
+        metavar="NAME=FILE",
+    ),
+]
+ViewsOption = Annotated[
+    str | None, samples("Of a store, only these views: NAME,NAME,…")
+]
+JoinOption = Annotated[
+    str | None,
+    samples("Samples that are not in every view: error, or inner to leave them out."),
+]
+BackboneOption = Annotated[
+    list[str] | None,
+    samples(
+        "A pretrained model: hf:ID, timm:ID, npy:FILE or a short name of sagl "
+        "backbones. Repeat for each view, which is called NAME.",
+        "--backbone",
+        metavar="[NAME=]BACKBONE",
+    ),
+]
+WorkersOption = Annotated[
+    int | None, samples("Processes that decode samples; by default one per free core.")
+]
 
 
-def cluster_number(text: str) -> int | Literal["auto"]:
-    """What ``--clusters`` says: a number, or auto."""
-    if text == "auto":
-        return "auto"
+def extraction(
+    kind: Annotated[
+        str | None, samples("What the samples are, if unclear: image or text.")
+    ] = None,
+    column: Annotated[
+        str | None, samples("Of a table: the column with the samples.")
+    ] = None,
+    id_column: Annotated[
+        str | None, samples("Of a table: the column with the ids.")
+    ] = None,
+    label_column: Annotated[
+        str | None, samples("Of a table: the column with the labels. They only score.")
+    ] = None,
+    split: Annotated[
+        str | None, samples("Of a data set: which part, e.g. train.")
+    ] = None,
+    workers: WorkersOption = None,
+    trust_remote_code: Annotated[
+        bool,
+        samples(
+            "Run code that comes with a model from the hub.", "--trust-remote-code"
+        ),
+    ] = False,
+    device: DeviceOption = "auto",
+    quiet: QuietOption = False,
+) -> dict[str, Any]:
+    """Arguments of ``extract_source``."""
+    reader = {
+        "kind": kind,
+        "column": column,
+        "id_column": id_column,
+        "label_column": label_column,
+        "split": split,
+    }
+    return {
+        "reader": reader,
+        "workers": workers,
+        "trust_remote_code": trust_remote_code,
+        "device": device,
+        "progress": not quiet,
+    }
+
+
+def loaded(
+    run: RunArgument,
+    store: StoreArgument = None,
+    view: FilesOption = None,
+    join: JoinOption = None,
+    device: DeviceOption = "auto",
+) -> tuple[Path, SAGL, Input]:
+    """A run, its model, and views to ask it about."""
+    from sagl.estimator import SAGL
+    from sagl.features.split import read_input
+
+    model = SAGL.load(run, device)
+    given = read_input(store, view, model.view_names_, join or "error")  # type: ignore[arg-type]
+    return run, model, given
+
+
+def takes(
+    *groups: Callable[..., Any], **defaults: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of groups; it gets their values as first arguments.
+
+    ``defaults`` replace those of options in the groups. An option that the command
+    declares itself is its own, and the group takes its default.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = _options(command, skip=len(groups))
+        shared = [
+            {
+                name: option.replace(default=defaults.get(name, option.default))
+                for name, option in _options(group).items()
+                if name not in own
+            }
+            for group in groups
+        ]
+
+        def called(**given: Any) -> None:
+            values = []
+            for group, options in zip(groups, shared, strict=True):
+                values.append(group(**{name: given[name] for name in options}))
+            command(*values, **{name: given[name] for name in own})
+
+        options = dict(own)
+        for more in shared:
+            options.update(more)
+        parameters = [
+            option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for option in options.values()
+        ]
+        called.__name__, called.__doc__ = command.__name__, command.__doc__
+        called.__module__ = command.__module__
+        called.__annotations__ = {p.name: p.annotation for p in parameters}
+        vars(called)["__signature__"] = inspect.Signature(parameters)
+        return called
+
+    return decorate
+
+
+def _options(
+    function: Callable[..., Any], skip: int = 0
+) -> dict[str, inspect.Parameter]:
+    """Parameters after the first few, their types no longer text.
+
+    Only theirs: what a group returns may be known to type checkers alone.
+    """
+    names = getattr(function, "__globals__", {})
+    options = {}
+    for option in list(inspect.signature(function).parameters.values())[skip:]:
+        made = option.annotation
+        made = eval(made, names) if isinstance(made, str) else made
+        options[option.name] = option.replace(annotation=made)
+    return options
+
+
+@contextmanager
+def taken_up(what: str = "the rest") -> Iterator[None]:
+    """An interruption ends with a line that says how to go on, and exit code 130."""
     try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"--clusters must be a number or auto; got {text!r}") from None
+        yield
+    except KeyboardInterrupt:
+        line = f"sagl: interrupted; the same command takes up {what}"
+        typer.echo(line, err=True)
+        raise typer.Exit(130) from None
 
 
-def read_views(options: list[str]) -> Views:
-    """The views named on the command line."""
-    from sagl.features.split import read_views as read
-
-    return read(options)
+def listed(names: str | None) -> list[str] | None:
+    """``NAME,NAME`` as a list."""
+    return None if names is None else [name.strip() for name in names.split(",")]
 
 
 def print_json(value: Any) -> None:
     json.dump(value, sys.stdout, indent=2, default=float)
     sys.stdout.write("\n")
+
+
+def answer(facts: Any, as_json: bool, show: Callable[[Any], None]) -> None:
+    """What a command found: for machines, or shown to people."""
+    (print_json if as_json else show)(facts)

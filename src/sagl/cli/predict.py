@@ -3,42 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sagl.cli.options import DeviceOption, JsonOption, RunArgument, print_json
-from sagl.cli.source_options import FilesOption, JoinOption, StoreArgument
+from sagl.cli.options import JsonOption, loaded, option, print_json, takes
+
+if TYPE_CHECKING:
+    from sagl.estimator import SAGL
+    from sagl.features.split import Input
 
 
+@takes(loaded)
 def predict(
-    run: RunArgument,
+    opened: tuple[Path, SAGL, Input],
     out: Annotated[
-        Path,
-        typer.Option(help="A .csv of clusters and confidences, or .npy of clusters."),
+        Path, option("A .csv of clusters and confidences, or .npy of clusters.")
     ],
-    store: StoreArgument = None,
-    view: FilesOption = None,
-    join: JoinOption = None,
     agreement: Annotated[
         float | None,
-        typer.Option(
-            help="Cluster -1 for doubtful samples; the others keep their cluster so "
+        option(
+            "Cluster -1 for doubtful samples; the others keep their cluster so "
             "often when the search starts elsewhere, e.g. 0.9."
         ),
     ] = None,
-    device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Give each sample of the views a cluster, whatever else is asked about."""
-    from sagl.estimator import DOUBTFUL, SAGL
+    from sagl.estimator import DOUBTFUL
     from sagl.features.files import check_prediction_path, write_predictions
-    from sagl.features.split import read_input
 
     check_prediction_path(out)
-    model = SAGL.load(run, device)
+    _, model, given = opened
     threshold = 0.0 if agreement is None else model.threshold(agreement)
-    given = read_input(store, view, model.view_names_, join or "error")  # type: ignore[arg-type]
     clusters, confidence = model.predict_with_confidence(given.views)
     doubtful = confidence < threshold
     clusters[doubtful] = DOUBTFUL

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 
 from sagl.cli.options import (
@@ -15,47 +14,39 @@ from sagl.cli.options import (
     JsonOption,
     QuietOption,
     RunArgument,
-    print_json,
+    answer,
+    option,
 )
 
 
 def report(
     run: RunArgument,
     store: Annotated[
-        Path | None, typer.Option(help="The feature store that the run was fitted on.")
+        Path | None, option("The feature store that the run was fitted on.")
     ] = None,
     view: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=FILE", help="Or its views, as for sagl fit."),
+        list[str] | None, option("Or its views, as for sagl fit.", metavar="NAME=FILE")
     ] = None,
     source: Annotated[
-        str | None,
-        typer.Option(help="Pictures or texts to show: a folder, list or table."),
+        str | None, option("Pictures or texts to show: a folder, list or table.")
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="True labels, one per sample: they only score.")
+        Path | None, option("True labels, one per sample: they only score.")
     ] = None,
     columns: Annotated[
-        Path | None,
-        typer.Option(help="A .csv of more columns to colour by, joined by id."),
+        Path | None, option("A .csv of more columns to colour by, joined by id.")
     ] = None,
     names: Annotated[
-        Path | None,
-        typer.Option(help="Names and marks that the explorer exported (.json)."),
+        Path | None, option("Names and marks that the explorer exported (.json).")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="By default report.html in RUN.")
-    ] = None,
+    out: Annotated[Path | None, option("By default report.html in RUN.")] = None,
     parquet: Annotated[
-        Path | None, typer.Option(help="Also write a table for embedding-atlas.")
+        Path | None, option("Also write a table for embedding-atlas.")
     ] = None,
-    thumbnails: Annotated[
-        bool, typer.Option(help="Show pictures, at most 5,000.")
-    ] = True,
-    tsne: Annotated[bool, typer.Option(help="Draw t-SNE figures of the views.")] = True,
+    thumbnails: Annotated[bool, option("Show pictures, at most 5,000.")] = True,
+    tsne: Annotated[bool, option("Draw t-SNE figures of the views.")] = True,
     graph: Annotated[
-        bool | None,
-        typer.Option(help="A graph per view; by default up to 50,000 samples."),
+        bool | None, option("A graph per view; by default up to 50,000 samples.")
     ] = None,
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
@@ -86,10 +77,7 @@ def report(
             device=device,
             progress=begun,
         )
-    if as_json:
-        print_json(result)
-    else:
-        show(result)
+    answer(result, as_json, show)
 
 
 @contextmanager

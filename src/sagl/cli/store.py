@@ -9,8 +9,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sagl.cli.options import JsonOption, print_json
-from sagl.cli.source_options import JoinOption, ViewsOption, listed
+from sagl.cli.options import (
+    JoinOption,
+    JsonOption,
+    ViewsOption,
+    answer,
+    listed,
+    option,
+    print_json,
+)
 
 store = typer.Typer(
     name="store",
@@ -23,11 +30,7 @@ StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="A feature stor
 @store.command()
 def info(path: StorePath, as_json: JsonOption = False) -> None:
     """Show the views of a store, their models and their samples."""
-    facts = _facts(path)
-    if as_json:
-        print_json(facts)
-    else:
-        _show(facts)
+    answer(_facts(path), as_json, _show)
 
 
 @store.command()
@@ -56,29 +59,21 @@ def merge(
         typer.Argument(metavar="STORE…", help="Stores, or unfinished parts of one."),
     ],
     out: Annotated[
-        Path | None,
-        typer.Option(help="The merged store; without it a single STORE is finished."),
+        Path | None, option("The merged store; without it a single STORE is finished.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make one store of several, or finish one that several processes wrote to."""
     from sagl.features.store import merge as merge_stores
 
-    merged = merge_stores(paths, out)
-    facts = _facts(merged)
-    if as_json:
-        print_json(facts)
-    else:
-        _show(facts)
+    answer(_facts(merge_stores(paths, out)), as_json, _show)
 
 
 @store.command()
 def export(
     path: StorePath,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the files go.")],
-    form: Annotated[
-        str, typer.Option("--format", help="npy, npz, parquet or csv.")
-    ] = "npy",
+    out: Annotated[Path, option("Where the files go.", metavar="DIR")],
+    form: Annotated[str, option("npy, npz, parquet or csv.", "--format")] = "npy",
     views: ViewsOption = None,
     join: JoinOption = None,
     as_json: JsonOption = False,

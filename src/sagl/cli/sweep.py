@@ -5,69 +5,44 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from sagl.cli.data_options import (
-    DataOption,
-    DataViewsOption,
-    LabelsOption,
-    TestLabelsOption,
-    TestViewOption,
-    ViewFilesOption,
+from sagl.cli.options import option, takes
+from sagl.cli.study import (
+    Running,
     find_data,
-)
-from sagl.cli.experiment import (
-    JobsOption,
-    MinutesOption,
-    OutOption,
-    ParamOption,
-    SeedsOption,
-    parse_params,
     parse_value,
     parse_values,
-    run_study,
+    running,
+    study_arguments,
 )
-from sagl.cli.options import DeviceOption, JsonOption, QuietOption
 
 if TYPE_CHECKING:
-    from sagl.experiments.proposals import Range
+    from sagl.experiments.sweep import Range
+    from sagl.features.split import Source
 
 
+@takes(find_data, study_arguments, running, seeds=3, out=Path("sweep"))
 def sweep(
-    clusters: Annotated[int, typer.Option(help="The number of clusters.")],
-    data: DataOption = None,
-    views: DataViewsOption = None,
-    view: ViewFilesOption = None,
-    labels: LabelsOption = None,
-    test_view: TestViewOption = None,
-    test_labels: TestLabelsOption = None,
+    source: Source,
+    arguments: dict[str, Any],
+    runs: Running,
+    clusters: Annotated[int, option("The number of clusters.")],
     grid: Annotated[
         list[str] | None,
-        typer.Option(
-            "--grid", metavar="NAME=VALUE,…", help="Values of a setting. Repeat."
-        ),
+        option("Values of a setting. Repeat.", "--grid", metavar="NAME=VALUE,…"),
     ] = None,
     ranges: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "For optuna: a setting between two numbers, on a logarithmic scale "
+            "if LOW is above 0 and :linear does not follow. Repeat.",
             "--range",
             metavar="NAME=LOW..HIGH",
-            help="For optuna: a setting between two numbers, on a logarithmic scale "
-            "if LOW is above 0 and :linear does not follow. Repeat.",
         ),
     ] = None,
     search: Annotated[
-        str, typer.Option(help="grid: every combination; optuna: --trials proposals.")
+        str, option("grid: every combination; optuna: --trials proposals.")
     ] = "grid",
-    trials: Annotated[int, typer.Option(help="Settings that optuna proposes.")] = 30,
-    param: ParamOption = None,
-    seeds: SeedsOption = 3,
-    out: OutOption = Path("sweep"),
-    jobs: JobsOption = 1,
-    minutes: MinutesOption = None,
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    trials: Annotated[int, option("Settings that optuna proposes.")] = 30,
 ) -> None:
     """Choose settings of SAGL without labels, by how well the views predict clusters.
 
@@ -77,36 +52,32 @@ def sweep(
     from sagl.experiments.sweep import Sweep
 
     study = Sweep(
-        find_data(data, views, view, labels, test_view, test_labels),
-        out,
+        source,
         grid=_grid(grid or []),
         ranges=_ranges(ranges or []),
         search=search,  # type: ignore[arg-type]
         trials=trials,
-        params=parse_params(param),
-        n_clusters=clusters,
-        seeds=seeds,
-        device=device,
+        **{**arguments, "n_clusters": clusters},
     )
-    run_study(study, jobs=jobs, minutes=minutes, quiet=quiet, as_json=as_json)
+    runs.run(study)
 
 
 def _grid(texts: list[str]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    values_of: dict[str, list[Any]] = {}
     for text in texts:
         name, equals, values = text.partition("=")
         if not (equals and name.strip()):
             raise ValueError(f"--grid {text}: expected NAME=VALUE,VALUE,…")
-        if name.strip() in found:
+        if name.strip() in values_of:
             raise ValueError(f"--grid {text}: {name.strip()} is given twice")
-        found[name.strip()] = parse_values(f"--grid {name.strip()}", values)
-    return found
+        values_of[name.strip()] = parse_values(f"--grid {name.strip()}", values)
+    return values_of
 
 
 def _ranges(texts: list[str]) -> dict[str, Range]:
-    from sagl.experiments.proposals import Range
+    from sagl.experiments.sweep import Range
 
-    found: dict[str, Range] = {}
+    range_of: dict[str, Range] = {}
     for text in texts:
         name, _, ends = text.partition("=")
         ends, colon, scale = ends.partition(":")
@@ -119,7 +90,7 @@ def _ranges(texts: list[str]) -> dict[str, Range]:
             raise ValueError(
                 f"--range {text}: expected NAME=LOW..HIGH or NAME=LOW..HIGH:linear"
             )
-        if name.strip() in found:
+        if name.strip() in range_of:
             raise ValueError(f"--range {text}: {name.strip()} is given twice")
-        found[name.strip()] = Range(*values, log=values[0] > 0 and not colon)
-    return found
+        range_of[name.strip()] = Range(*values, log=values[0] > 0 and not colon)
+    return range_of

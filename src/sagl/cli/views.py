@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sagl.cli.options import JsonOption, QuietOption, print_json, read_views
+from sagl.cli.options import JsonOption, QuietOption, option, print_json
 
 if TYPE_CHECKING:
     from sagl.selection import ViewChoice
@@ -22,29 +23,27 @@ def views(
         Path | None, typer.Argument(metavar="[STORE]", help="A feature store.")
     ] = None,
     view: Annotated[
-        list[str] | None,
-        typer.Option("--view", metavar="NAME=FILE", help="Or: a view. Repeat."),
+        list[str] | None, option("Or: a view. Repeat.", "--view", metavar="NAME=FILE")
     ] = None,
     join: Annotated[
         Literal["error", "inner"],
-        typer.Option(help="Samples that not all views have: inner leaves them out."),
+        option("Samples that not all views have: inner leaves them out."),
     ] = "error",
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A picture: .png, .svg or .pdf."),
+        Path | None, option("A picture: .png, .svg or .pdf.", metavar="FILE")
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option(
-            help="Average over batches of so many rows; by default exact "
+        option(
+            "Average over batches of so many rows; by default exact "
             "up to 50,000 rows, then 512."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the batches.")] = 0,
+    seed: Annotated[int, option("Of the batches.")] = 0,
     clusters: Annotated[
         int | None,
-        typer.Option(
-            help="Also choose the views to use for so many clusters, without labels: "
+        option(
+            "Also choose the views to use for so many clusters, without labels: "
             "more views can hurt. Takes minutes."
         ),
     ] = None,
@@ -62,40 +61,32 @@ def views(
         from sagl.report.saving import check_format
 
         check_format(out)
-    found = _read(store, view or [], join)
-    cka, size = _compare(found, batch_size, seed, quiet)
-    pairs = judge_views(cka, found.names)
+    given = _read(store, view or [], join)
+    cka, size = _compare(given, batch_size, seed, quiet)
+    pairs = judge_views(cka, given.names)
     choice = None
     if clusters is not None:
         from sagl.selection import choose_views
 
-        choice = choose_views(found, clusters, random_state=seed, progress=not quiet)
+        choice = choose_views(given, clusters, random_state=seed, progress=not quiet)
     if out is not None:
         from sagl.report import save
         from sagl.report.figures import draw_cka
 
-        save(draw_cka(cka, found.names), out)
+        save(draw_cka(cka, given.names), out)
     if as_json:
         print_json(
             {
-                "n_samples": len(found),
-                "views": dict(zip(found.names, found.widths, strict=True)),
+                "n_samples": len(given),
+                "views": dict(zip(given.names, given.widths, strict=True)),
                 "cka": cka.tolist(),
                 "batch_size": size,
-                "pairs": [
-                    {
-                        "first": pair.first,
-                        "second": pair.second,
-                        "cka": pair.cka,
-                        "verdict": pair.verdict,
-                    }
-                    for pair in pairs
-                ],
+                "pairs": [asdict(pair) for pair in pairs],
                 "choice": None if choice is None else _as_json(choice),
             }
         )
     else:
-        _show(found, cka, pairs, out)
+        _show(given, cka, pairs, out)
         if choice is not None:
             _show_choice(choice)
 
@@ -106,28 +97,30 @@ def _read(
     if (store is None) == (not options):
         raise ValueError("give a feature store or --view NAME=FILE, one of the two")
     if store is None:
-        found = read_views(options)
+        from sagl.features.split import read_views
+
+        opened = read_views(options)
     else:
         from sagl.features.store import FeatureStore
 
-        found = FeatureStore.open(store).views(join=join)
-    if len(found.names) < 2:
+        opened = FeatureStore.open(store).views(join=join)
+    if len(opened.names) < 2:
         raise ValueError(
-            f"there is one view only, {found.names[0]!r}; comparing takes two or more"
+            f"there is one view only, {opened.names[0]!r}; comparing takes two or more"
         )
-    return found
+    return opened
 
 
 def _compare(
-    found: Views, batch_size: int | None, seed: int, quiet: bool
+    given: Views, batch_size: int | None, seed: int, quiet: bool
 ) -> tuple[Any, int | None]:
     from sagl.evaluation.cka import cka_matrix, rows_to_read, suitable_batch_size
     from sagl.progress import progress
 
-    size = suitable_batch_size(found) if batch_size is None else batch_size
-    total = rows_to_read(found, size)
+    size = suitable_batch_size(given) if batch_size is None else batch_size
+    total = rows_to_read(given, size)
     with progress(total, "comparing", "rows", show=not quiet) as bar:
-        return cka_matrix(found, batch_size=size, seed=seed, progress=bar.update), size
+        return cka_matrix(given, batch_size=size, seed=seed, progress=bar.update), size
 
 
 def _as_json(choice: ViewChoice) -> dict[str, Any]:
@@ -152,14 +145,14 @@ def _show_choice(choice: ViewChoice) -> None:
     console.print(f"use: {best}", markup=False, highlight=False)
 
 
-def _show(found: Views, cka: Any, pairs: Any, out: Path | None) -> None:
+def _show(given: Views, cka: Any, pairs: Any, out: Path | None) -> None:
     from sagl.evaluation.cka import THRESHOLDS
 
-    table = Table(title=f"CKA of {len(found.names)} views, {len(found):,} samples")
+    table = Table(title=f"CKA of {len(given.names)} views, {len(given):,} samples")
     table.add_column("view", style="bold")
-    for name in found.names:
+    for name in given.names:
         table.add_column(Text(name), justify="right")
-    for name, row in zip(found.names, cka, strict=True):
+    for name, row in zip(given.names, cka, strict=True):
         table.add_row(Text(name), *(f"{value:.3f}" for value in row))
     console = Console(soft_wrap=True)
     console.print(table)

@@ -1,1 +1,3 @@
-"""Ready-made experiments."""
+"""Experiments: one way to run many fits, and tables of what is to be run."""
+
+__all__ = ["compare", "digits", "fit", "paper", "study", "sweep", "variants"]

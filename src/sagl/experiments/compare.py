@@ -1,274 +1,368 @@
-"""Every method on the same samples, several seeds each: a table that survives anything.
+"""Methods side by side, and data sets of the paper from their files to its table.
 
-Each run is a process of its own (``one_run.py``) and leaves one file in the output
-directory, named after everything that decides its result. A run that is there is not
-repeated, so a comparison that was killed, or is asked for once more with another
-method, takes up where it was.
+``sagl reproduce``: first the features of both splits, then the runs; each step takes up
+what it finds done, so the same call goes on after an interruption. The table has the
+paper's figures beside the measured ones, and says by which protocol each came about.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from sagl._version import PEERS_REVISION, REVISION
-from sagl.baselines.registry import Method
+from sagl.baselines.registry import METHODS, Method, find_method
 from sagl.checks import integer
-from sagl.experiments.one_run import Task
-from sagl.features.split import Source
-from sagl.run import make_writable
+from sagl.experiments.paper import BACKBONES, Preset, Published, published_figures
+from sagl.experiments.study import Study
+from sagl.experiments.table import (
+    COLUMNS,
+    NOT_RUN,
+    Row,
+    cells,
+    markdown_table,
+    record,
+)
+from sagl.features.backbones import parse_backbones
+from sagl.features.extraction import extract_source
+from sagl.features.manifest import Manifest, samples_checksum
+from sagl.features.readers import open_samples
+from sagl.features.split import Part, Source, find_source
+from sagl.run import FEATURES
 from sagl.storage import write_json
 
-Result = dict[str, Any]
-RUNS = "runs"
-_POLL_SECONDS = 0.2
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "Comparison",
+    "Reproduction",
+    "extract_features",
+    "given_features",
+    "preset_methods",
+]
+
+_EXTRACTED = "backbones.json"
+_SPLITS = ("train", "test")
+# SAGL as the paper has it and its ablations: these are trained by the preset.
+BY_PRESET = ("sagl-paper", "sagl-w", "sagl-i", "sagl-b")
+DEFAULT_METHODS = (*BY_PRESET, "sagl", "kmeans", "linear-probe")
+_PAPER_VIEWS = " and ".join(BACKBONES)
+_MEASURES = ("acc", "nmi", "ari")  # that the paper has figures of
+_COSTS = ("clusters", "seconds", "peak MiB")
+HEAD = (
+    "method",
+    *(text for m in _MEASURES for text in (m.upper(), "paper")),
+    *("worst ACC", *_COSTS, ""),
+)
 
 
-class Comparison:
-    """A set of runs in one directory.
+class Comparison(Study):
+    """Every method beside the others, and beside the paper's figures."""
+
+    command = "compare"
+    needs = "labels"
+
+    def rows(self) -> list[Row]:
+        """Those of the methods, and methods of the paper that cannot be run."""
+        figures = published_figures(self.source.name)
+        rows = super().rows() + [
+            Row(name, figure.title, False, 0, published_acc=figure.acc, note=NOT_RUN)
+            for name, figure in figures.items()
+            if figure.only_published
+        ]
+        return sorted(rows, key=lambda row: row.supervised)
+
+    def markdown(self) -> str:
+        return markdown_table(COLUMNS, cells(self.rows()))
+
+    def records(self) -> list[dict[str, Any]]:
+        return [record(row) for row in self.rows()]
+
+
+class Reproduction(Comparison):
+    """Methods on a data set of the paper, beside the figures it published.
 
     Parameters
     ----------
+    preset : Preset
     source : Source
     methods : sequence of Method
+        As ``preset_methods`` makes them.
     out : Path
-        Where results are kept.
-    n_clusters : int, optional
-        By default the number of distinct true labels.
-    seeds : int, default=5
-        Runs per method, with seeds 0, 1, and so on.
-    looks : int, default=8
-        Moments at which the quality so far is measured, outside the timed part.
-    needs : {"labels", "score"}, default="labels"
-        What every run must come to: scores by true labels, or the label-free score,
-        with scores by labels if there are labels. An earlier run without its
-        label-free score counts as one that was never done in the second case alone.
-    views : mapping of a method's name to names of views, optional
-        Methods that are fitted to some of the views only.
+    backbones : sequence of str, optional
+        Those that the features were extracted with; None if they are from elsewhere.
+    epochs : int, optional
+        Those of the methods that the preset trains, if they are not the preset's.
+    options
+        Of ``Study``.
     """
+
+    command = "reproduce"
 
     def __init__(
         self,
+        preset: Preset,
         source: Source,
         methods: Sequence[Method],
         out: Path,
         *,
-        n_clusters: int | None = None,
-        seeds: int = 5,
-        looks: int = 8,
-        device: str = "auto",
-        needs: Literal["labels", "score"] = "labels",
-        views: Mapping[str, Sequence[str]] | None = None,
+        backbones: Sequence[str] | None = None,
+        epochs: int | None = None,
+        **options: Any,
     ) -> None:
-        self.source = source
-        self.out = out
-        self.device = device
-        if seeds < 1:
-            raise ValueError(f"seeds must be at least 1; got {seeds}")
-        train, train_labels = source.train.read()
-        scored, truth = source.scored.read()
-        if truth is None and needs == "labels":
-            raise ValueError(
-                f"{source.name}: there are no labels to score with; a comparison needs "
-                "the true labels of the samples that it scores"
-            )
-        self.labelled = truth is not None
-        if n_clusters is not None:
-            self.n_clusters = integer("n_clusters", n_clusters, 2)
-        elif truth is not None:
-            self.n_clusters = len(np.unique(truth))
-        else:
-            raise ValueError(
-                f"{source.name}: without labels the number of clusters is unknown; "
-                "give it (--clusters)"
-            )
-        self.n_train, self.n_scored = len(train), len(scored)
-        self.seeds = seeds
-        self._looks = looks
-        self._needs = needs
-        self._views = {name: tuple(some) for name, some in (views or {}).items()}
-        self._train_labelled = train_labels is not None
-        self._data = [train.fingerprint(), scored.fingerprint()]
-        self.methods: list[Method] = []
-        self.skipped: dict[str, str] = {}
-        self.tasks: list[Task] = []
-        self.add(methods)
+        super().__init__(source, methods, out, **options)
+        self.preset = preset
+        self.backbones = backbones
+        self.epochs = epochs
+        self.published = published_figures(preset.title)
 
-    @property
-    def total(self) -> int:
-        """How many runs there are."""
-        return len(self.tasks)
+    def rows(self) -> list[Row]:
+        """Rows of the comparison, and after them what the paper has and was not run."""
+        rows = super().rows()
+        there = {row.name for row in rows}
+        for name, figure in self.published.items():
+            if name in METHODS and name not in there:
+                method = METHODS[name]
+                row = Row(name, method.title, method.supervised, 0, note=NOT_RUN)
+                rows.append(replace(row, published_acc=figure.acc))
+        return sorted(rows, key=lambda row: (row.supervised, not row.mean))
 
-    def add(self, methods: Sequence[Method]) -> list[Task]:
-        """Take in more methods; the tasks that they make."""
-        tasks: list[Task] = []
-        for method in methods:
-            self.methods.append(method)
-            reason = _unmet(method, self._train_labelled)
-            if reason is not None:
-                self.skipped[method.name] = reason
-                continue
-            tasks += [
-                Task(
-                    method,
-                    self.source,
-                    self.n_clusters,
-                    seed,
-                    self._looks,
-                    self.device,
-                    self._views.get(method.name),
-                )
-                for seed in range(self.seeds if method.seeded else 1)
+    def table(
+        self, bold: tuple[str, str] = ("**", "**")
+    ) -> tuple[list[str], list[list[str]], int]:
+        """Each measured score, the paper's beside it, and the costs."""
+        lines = []
+        rows = self.rows()
+        for row, line in zip(rows, cells(rows, bold), strict=True):
+            texts = dict(zip(COLUMNS, line, strict=True))
+            scores = [
+                text
+                for m in _MEASURES
+                for text in (texts[m.upper()], _paper(self.published.get(row.name), m))
             ]
-        self.tasks += tasks
-        return tasks
+            worst = "" if row.worst_acc is None else f"{row.worst_acc:.3f}"
+            costs = [texts[name] for name in _COSTS]
+            lines.append([texts["method"], *scores, worst, *costs, row.note])
+        return list(HEAD), lines, 1
 
-    def run(
-        self,
-        *,
-        jobs: int = 1,
-        minutes: float | None = None,
-        progress: Callable[[Task, Result], None] = lambda task, result: None,
-        tasks: Sequence[Task] | None = None,
-    ) -> None:
-        """Do every run that is not there yet; stop starting them after ``minutes``.
+    def heading(self) -> str:
+        return (
+            f"{self.preset.title}: {self.n_clusters} clusters, {self.n_train:,} "
+            f"samples fitted, {self.n_scored:,} scored"
+        )
 
-        ``tasks`` restricts it to some of the runs.
-        """
-        make_writable(self.out / RUNS)
-        deadline = None if minutes is None else time.monotonic() + 60 * minutes
-        threads = max(1, _cores() // jobs)
+    def sentences(self) -> list[str]:
+        """Protocols, what was done otherwise, what is disputed."""
+        lines = [f"{name}: {said}" for name, said in self.protocols().items()]
+        departures = self.departures()
+        lines.append(
+            f"otherwise than in the paper: {'; '.join(departures)}"
+            if departures
+            else "data, features and epochs: the paper's"
+        )
+        if self.preset.note:
+            lines.append(f"settings: {self.preset.note}")
+        return lines
 
-        def work(task: Task) -> None:
-            progress(task, self._run(task, threads, deadline))
+    def markdown(self) -> str:
+        columns, lines, _ = self.table()
+        said = "".join(f"- {line}\n" for line in self.sentences())
+        return (
+            f"# {self.preset.title}\n\n{self.n_clusters} clusters; "
+            f"{self.n_train:,} samples fitted, {self.n_scored:,} scored.\n\n"
+            f"{markdown_table(columns, lines)}\n{said}"
+        )
 
-        with ThreadPoolExecutor(jobs) as pool:
-            try:
-                list(pool.map(work, _in_turn(self.tasks if tasks is None else tasks)))
-            except KeyboardInterrupt:
-                self._stop = True
-                raise
+    def records(self) -> list[dict[str, Any]]:
+        """With the paper's NMI and ARI, too."""
+        records = super().records()
+        for line in records:
+            figure = self.published.get(line["name"])
+            for m in ("nmi", "ari"):
+                line[f"published_{m}"] = figure and getattr(figure, m)
+        return records
 
-    def result(self, task: Task) -> Result | None:
-        """What a run came to, or None if it has not been done."""
-        found = _read(self._file(task))
-        if found is None or "error" in found or self._needs == "labels":
-            return found
-        return found if "label_free" in found else None
-
-    _stop = False
-
-    def _run(self, task: Task, threads: int, deadline: float | None) -> Result:
-        done = self.result(task)
-        if done is not None and "error" not in done:
-            return done
-        if self._stop or (deadline is not None and time.monotonic() >= deadline):
-            return {"error": "not run: the time was up"}
-        file = self._file(task)
-        # An earlier result stays until there is a new one.
-        order, fresh = file.with_suffix(".task"), file.with_suffix(".new")
-        fresh.unlink(missing_ok=True)
-        write_json(order, task.as_dict())
-        environment = {
-            **os.environ,
-            "OMP_NUM_THREADS": str(threads),
-            "MKL_NUM_THREADS": str(threads),
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **super().as_json(),
+            "preset": self.preset.as_dict(),
+            "backbones": self.backbones,
+            "epochs": self.epochs or self.preset.epochs,
+            "published": {
+                name: {m: getattr(figure, m) for m in _MEASURES}
+                for name, figure in self.published.items()
+            },
+            "protocols": self.protocols(),
+            "departures": self.departures(),
         }
-        command = [sys.executable, "-m", "sagl.experiments.one_run"]
-        with file.with_suffix(".log").open("wb") as log:
-            process = subprocess.Popen(
-                [*command, str(order), str(fresh)],
-                env=environment,
-                stdout=log,
-                stderr=log,
+
+    def figures(self) -> dict[str, Axes]:
+        from sagl.report.figures import draw_accuracy, draw_training_times
+
+        # Titles short enough for a figure, whose own title says how long was trained.
+        measured = [
+            replace(row, title=find_method(row.name).title)
+            for row in self.rows()
+            if row.mean
+        ]
+        if not measured:
+            return {}
+        title = self.preset.title
+        if self.epochs not in (None, self.preset.epochs):
+            title += f", {self.epochs} of {self.preset.epochs} epochs"
+        return {
+            "accuracy": draw_accuracy(measured, data=title, published_as="published"),
+            "training_times": draw_training_times({title: measured}),
+        }
+
+    def protocols(self) -> dict[str, str]:
+        """How the figures of each column came about, in words."""
+        last = max((task.seed for task in self.tasks), default=0)
+        names = {method.name for method in self.methods}
+        spread = "one seed, so that nothing is known of the spread"
+        if last:
+            spread = f"mean ± standard deviation over seeds 0 to {last}"
+        measured = (
+            "inductive. Fitted on the training part without labels; each test sample "
+            "is predicted alone, so that neither company nor order matters; "
+            f"{spread}. Labels score and choose nothing: no setting, no checkpoint, no "
+            "seed."
+        )
+        if names & set(BY_PRESET):
+            measured += (
+                " Rows of the paper's SAGL and its ablations take the settings that "
+                "the paper found by labels; all others run at their own defaults."
             )
-            stopped = self._wait(process, deadline)
-        order.unlink(missing_ok=True)
-        result = _read(fresh)
-        if result is None:
-            fresh.unlink(missing_ok=True)
-            if stopped:
-                return {"error": stopped}
-            result = {"error": _last_words(file.with_suffix(".log"), process)}
-            write_json(file, result)
-        else:
-            fresh.replace(file)
-        if "error" not in result:
-            file.with_suffix(".log").unlink(missing_ok=True)
-        return result
-
-    def _wait(self, process: subprocess.Popen[bytes], deadline: float | None) -> str:
-        while process.poll() is None:
-            late = deadline is not None and time.monotonic() >= deadline
-            if late or self._stop:
-                process.kill()
-                process.wait()
-                return "stopped: the time was up" if late else "stopped"
-            time.sleep(_POLL_SECONDS)
-        return ""
-
-    def _file(self, task: Task) -> Path:
-        method = task.method
-        own = method.path.startswith("sagl.estimator:")
-        decides = {
-            "sagl": REVISION if own else PEERS_REVISION,
-            "path": method.path,
-            "params": method.params,
-            "seed": task.seed,
-            "n_clusters": task.n_clusters,
-            "looks": task.looks,
-            "data": self._data,
+        protocols = {
+            "measured": measured,
+            "paper": (
+                "as published: one figure, the best after tuning. The released code "
+                "builds the graph of test samples inside test batches that are not "
+                "shuffled; the files are sorted by class, so a sample's batch mates "
+                "are mostly of its own class and labels leak through the order. Its "
+                "search scores 480 settings × 31 checkpoints on the test labels and "
+                "reports the best."
+            ),
         }
-        if task.views is not None:
-            decides["views"] = task.views
-        text = json.dumps(decides, sort_keys=True, default=str)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in method.name)
-        return self.out / RUNS / f"{name}-{task.seed}-{digest}.json"
+        if "linear-probe" in names:
+            protocols["linear probe"] = (
+                "with labels. Logistic regression on all views side by side, fitted "
+                "with the labels of the training part; the paper's is on one backbone, "
+                "and the better of its two is shown."
+            )
+        return protocols
+
+    def departures(self) -> list[str]:
+        """What was done otherwise than in the paper, as far as it can be seen here."""
+        preset = self.preset
+        departures = []
+        sizes = f"{self.n_train:,} / {self.n_scored:,}"
+        expected = f"{preset.n_train:,} / {preset.n_test:,}"
+        if sizes != expected:
+            departures.append(f"{sizes} samples instead of {expected}")
+        if self.n_clusters != preset.n_classes:
+            departures.append(
+                f"{self.n_clusters} clusters instead of {preset.n_classes}"
+            )
+        if self.epochs not in (None, preset.epochs):
+            departures.append(f"{self.epochs} epochs instead of {preset.epochs}")
+        if self.backbones is None:
+            views = ", ".join(self.source.train.names)
+            departures.append(
+                f"features from files ({views}); the paper's are of {_PAPER_VIEWS}"
+            )
+        elif set(self.backbones) != set(BACKBONES):
+            views = " and ".join(self.backbones)
+            departures.append(f"features of {views} instead of {_PAPER_VIEWS}")
+        return departures
 
 
-def _cores() -> int:
-    """Those that this process may use, which a batch system may have restricted."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _paper(figure: Published | None, measure: str) -> str:
+    value = None if figure is None else getattr(figure, measure)
+    return "" if value is None else f"{value:.3f}"
 
 
-def _in_turn(tasks: Sequence[Task]) -> list[Task]:
-    """First one seed of every method: a table cut short still has all rows."""
-    return sorted(tasks, key=lambda task: task.seed)
+def preset_methods(
+    preset: Preset, names: Sequence[str], epochs: int | None = None
+) -> list[Method]:
+    """Methods by name; SAGL as the paper has it and its ablations with the preset.
+
+    All others are run at their own defaults. ``epochs`` shortens what the preset
+    trains, and the titles say so.
+    """
+    if epochs is not None:
+        integer("epochs", epochs, 1)
+    methods = []
+    for name in names:
+        method = find_method(name)
+        if name in BY_PRESET:
+            title = method.title
+            if epochs not in (None, preset.epochs):
+                title += f", {epochs} epochs"
+            params = {**method.params, **preset.settings(epochs)}
+            method = replace(method, title=title, params=params)
+        methods.append(method)
+    return methods
 
 
-def _read(file: Path) -> Result | None:
-    try:
-        found: Result = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found
+def extract_features(
+    preset: Preset, root: Path, backbones: Sequence[str], out: Path, **options: Any
+) -> Source:
+    """Features of the paper's two splits, in ``out/features/train`` and ``…/test``.
+
+    Both splits are looked at before the work begins. Views that are complete are not
+    extracted again, and their models not loaded. ``options`` are those of
+    ``extract_source``.
+    """
+    named = parse_backbones(backbones)
+    samples = f"{preset.name}:{root}"
+    checksums = {
+        split: samples_checksum(sorted(open_samples(samples, split=split).ids))
+        for split in _SPLITS
+    }
+    features = out / FEATURES
+    parts = {}
+    for split, checksum in checksums.items():
+        store = features / split
+        if not _is_complete(store, named, checksum):
+            extract_source(
+                samples, backbones, store, reader={"split": split}, **options
+            )
+            write_json(features / _EXTRACTED, {**_extracted(features), **named})
+        parts[split] = Part(tuple(named), store=str(store))
+    return Source(preset.title, parts["train"], parts["test"])
 
 
-def _unmet(method: Method, labelled: bool) -> str | None:
-    if method.supervised and not labelled:
-        return "not run: needs the labels of the training samples"
-    if "class names" in method.needs and "class_names" not in method.params:
-        return "not run: needs class names and a text encoder"
-    return None
+def given_features(
+    preset: Preset, directory: Path, views: Sequence[str] | None = None
+) -> Source:
+    """Features that are there already: a directory with ``train`` and ``test``."""
+    source = find_source(directory, views)
+    if source.test is None:
+        raise ValueError(
+            f"{directory}: there is no test part; {preset.title} is fitted on "
+            "train/ and scored on test/"
+        )
+    return replace(source, name=preset.title)
 
 
-def _last_words(log: Path, process: subprocess.Popen[bytes]) -> str:
-    """Why a process ended without a result."""
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    if process.returncode < 0:
-        return f"killed by signal {-process.returncode}; out of memory? {said}".strip()
-    return f"ended with code {process.returncode}: {said}"
+def _is_complete(store: Path, named: dict[str, str], checksum: str) -> bool:
+    """Whether a store has all these views, of these very samples and models."""
+    views, known = Manifest.read_or_new(store).views, _extracted(store.parent)
+    return all(
+        known.get(name) == backbone
+        and name in views
+        and views[name].plan.samples_sha256 == checksum
+        for name, backbone in named.items()
+    )
+
+
+def _extracted(features: Path) -> dict[str, str]:
+    """Which model each view is of, as it was asked for."""
+    path = features / _EXTRACTED
+    if not path.exists():
+        return {}
+    return dict(json.loads(path.read_text(encoding="utf-8")))

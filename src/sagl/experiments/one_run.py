@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import resource
+import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,11 @@ from sagl.storage import write_json
 from sagl.training.callbacks import Callback
 from sagl.training.trainer import Trainer
 from sagl.views import Views
+
+__all__ = ["Result", "Task", "run_task"]
+
+Result = dict[str, Any]
+_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class Task:
         )
 
 
-def run_task(task: Task) -> dict[str, Any]:
+def run_task(task: Task) -> Result:
     """Fit, predict, score; what it found, how long it took, how much memory."""
     everything, train_labels = task.source.train.read()
     scored, truth = task.source.scored.read()
@@ -91,7 +99,7 @@ def run_task(task: Task) -> dict[str, Any]:
     curve: list[tuple[float, float]] = []
     if truth is not None:
         scores = clustering_scores(truth, predicted)
-        curve = [(at, clustering_accuracy(truth, found)) for at, found in watch.curve]
+        curve = [(at, clustering_accuracy(truth, labels)) for at, labels in watch.curve]
         curve.append((seconds, scores["acc"]))
     return {
         "scores": scores,
@@ -121,10 +129,10 @@ def _label_free(model: Any, train: Views, everything: Views) -> dict[str, float]
     Not only those that were fitted: runs on different views could not be compared.
     """
     labels = getattr(model, "labels_", None)
-    found = label_free_score(
+    score = label_free_score(
         everything, model.predict(train) if labels is None else labels
     )
-    return {**found._asdict(), "total": found.total}
+    return {**score._asdict(), "total": score.total}
 
 
 def _warm_up() -> None:
@@ -160,11 +168,73 @@ def peak_mib() -> float:
     """The most memory this process has held so far, in MiB."""
     status = Path("/proc/self/status")
     if status.exists():
-        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
-        if found:
-            return int(found[1]) / 1024
+        peak_kb = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
+        if peak_kb:
+            return int(peak_kb[1]) / 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def run_apart(
+    task: Task, file: Path, threads: int, why_stop: Callable[[], str]
+) -> Result:
+    """Run a task in a process of its own and keep what it comes to in ``file``.
+
+    An earlier result stays until there is a new one. ``why_stop`` is asked all the
+    while; a process that is stopped leaves nothing.
+    """
+    order, fresh = file.with_suffix(".task"), file.with_suffix(".new")
+    log_file = file.with_suffix(".log")
+    fresh.unlink(missing_ok=True)
+    write_json(order, task.as_dict())
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+    command = [sys.executable, "-m", "sagl.experiments.one_run"]
+    stopped = ""
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(
+            [*command, str(order), str(fresh)],
+            env={**os.environ, **limits},
+            stdout=log,
+            stderr=log,
+        )
+        while process.poll() is None:
+            stopped = why_stop()
+            if stopped:
+                process.kill()
+                process.wait()
+                break
+            time.sleep(_POLL_SECONDS)
+    order.unlink(missing_ok=True)
+    result = read_result(fresh)
+    if result is None:
+        fresh.unlink(missing_ok=True)
+        if stopped:
+            return {"error": stopped}
+        result = {"error": _last_words(log_file, process.returncode)}
+        write_json(file, result)
+    else:
+        fresh.replace(file)
+    if "error" not in result:
+        log_file.unlink(missing_ok=True)
+    return result
+
+
+def read_result(file: Path) -> Result | None:
+    """What a process wrote, or None if there is nothing, or nothing whole."""
+    try:
+        result: Result = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return result
+
+
+def _last_words(log: Path, code: int) -> str:
+    """Why a process ended without a result."""
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    if code < 0:
+        return f"killed by signal {-code}; out of memory? {said}".strip()
+    return f"ended with code {code}: {said}"
 
 
 def main(task_file: str, result_file: str) -> None:

@@ -7,18 +7,26 @@ there are any, are shown beside that for information and take no part in the cho
 
 from __future__ import annotations
 
+import importlib
+import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from scipy.stats import spearmanr
 
 from sagl.checks import integer
-from sagl.experiments.compare import Comparison
-from sagl.experiments.compare_table import Row
-from sagl.experiments.fit_command import fit_command, python_call
-from sagl.experiments.proposals import ROUND, Range, Sampler, grid_points
+from sagl.experiments.fit import (
+    distinct,
+    fit_command,
+    python_call,
+    resolved,
+    variant,
+)
+from sagl.experiments.one_run import Task
 from sagl.experiments.study import (
     SCORE,
     Progress,
@@ -28,17 +36,125 @@ from sagl.experiments.study import (
     marked,
     score_of,
 )
-from sagl.experiments.variants import resolved, variant
+from sagl.experiments.table import Row
 from sagl.features.split import Source
+from sagl.parameters import sagl_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["Range", "Sampler", "Sweep", "grid_points", "sweep"]
+
 Search = Literal["grid", "optuna"]
+_ROUND = 4  # proposals before their scores are looked at
+_DIGITS = 4  # of a proposed number: more would be noise, and hard to read
 _BEST = "best by the score"
-_WHOLE = frozenset(
-    ("batch_size", "epochs", "steps", "n_restarts", "n_anchors", "patience")
-)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers between two ends, both included; whole ones if both ends are."""
+
+    low: float
+    high: float
+    log: bool = True
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and self.low < self.high < math.inf):
+            raise ValueError(
+                f"{self.low:g}..{self.high:g} is no range; the first number must be "
+                "the smaller one"
+            )
+        if self.log and self.low <= 0:
+            raise ValueError(
+                f"{self.low:g}..{self.high:g} cannot be logarithmic; start above 0"
+            )
+
+    @property
+    def whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+
+def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Every combination of the values.
+
+    >>> grid_points({"gamma": [5, 10], "gate": ["none"]})
+    [{'gamma': 5, 'gate': 'none'}, {'gamma': 10, 'gate': 'none'}]
+    """
+    values = [distinct(name, tried) for name, tried in grid.items()]
+    return [dict(zip(grid, point, strict=True)) for point in product(*values)]
+
+
+class Sampler:
+    """Proposals of optuna's TPE sampler, which learns from the scores it is given.
+
+    It is seeded and asked in rounds, and given the scores in the order in which it was
+    asked: the same scores lead to the same proposals, however many runs went on at once
+    and however often the search was interrupted. So a search is taken up by asking
+    again, and the runs that are kept answer for what was done.
+
+    Parameters
+    ----------
+    grid : mapping of a setting to its values
+    ranges : mapping of a setting to its Range
+    seed : int
+    """
+
+    def __init__(
+        self,
+        grid: Mapping[str, Sequence[Any]],
+        ranges: Mapping[str, Range],
+        seed: int = 0,
+    ) -> None:
+        try:
+            optuna = importlib.import_module("optuna")
+        except ImportError as error:
+            raise ValueError(
+                f'searching with optuna needs it: pip install "sagl[sweep]" ({error})'
+            ) from None
+        forms = optuna.distributions
+        self._space: dict[str, Any] = {
+            name: forms.CategoricalDistribution(distinct(name, tried))
+            for name, tried in grid.items()
+        }
+        parameters = sagl_parameters()
+        for name, ends in ranges.items():
+            whole = name in parameters and parameters[name].is_whole
+            if whole and not ends.whole:
+                raise ValueError(
+                    f"{name} is a whole number: give its range in whole numbers, not "
+                    f"{ends.low:g}..{ends.high:g}"
+                )
+            form = forms.IntDistribution if whole else forms.FloatDistribution
+            self._space[name] = form(ends.low, ends.high, log=ends.log)
+        before = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._study = optuna.create_study(
+            direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed)
+        )
+        optuna.logging.set_verbosity(before)
+        self._failed = optuna.trial.TrialState.FAIL
+        self._asked: list[Any] = []
+
+    def ask(self, count: int) -> list[dict[str, Any]]:
+        """So many settings, before the score of any of them is known."""
+        self._asked = [self._study.ask(self._space) for _ in range(count)]
+        return [
+            {name: _rounded(value) for name, value in trial.params.items()}
+            for trial in self._asked
+        ]
+
+    def tell(self, scores: Sequence[float | None]) -> None:
+        """The scores of what was asked last, higher is better; None for a failure."""
+        for trial, score in zip(self._asked, scores, strict=True):
+            if score is None:
+                self._study.tell(trial, state=self._failed)
+            else:
+                self._study.tell(trial, score)
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
 class Sweep(Study):
@@ -58,8 +174,9 @@ class Sweep(Study):
     trials : int, default=30
     params : mapping, optional
         Parameters of SAGL that stay the same.
-    seeds, device
-        As for ``Comparison``.
+    seeds : int, default=3
+    options
+        Of ``Study``.
     """
 
     command = "sweep"
@@ -79,7 +196,7 @@ class Sweep(Study):
         trials: int = 30,
         params: Mapping[str, Any] | None = None,
         seeds: int = 3,
-        device: str = "auto",
+        **options: Any,
     ) -> None:
         grid, ranges = dict(grid or {}), dict(ranges or {})
         _check_search(grid, ranges, search, params or {})
@@ -87,19 +204,11 @@ class Sweep(Study):
         self._settings: dict[str, dict[str, Any]] = {}
         self._trials = integer("trials", trials, 1)
         self._sampler = None
-        comparison = Comparison(
-            source,
-            [],
-            out,
-            n_clusters=n_clusters,
-            seeds=seeds,
-            looks=1,
-            device=device,
-            needs="score",
+        super().__init__(
+            source, [], out, n_clusters=n_clusters, seeds=seeds, looks=1, **options
         )
-        super().__init__(comparison)
         if search == "optuna":
-            self._sampler = Sampler(grid, ranges, whole=_WHOLE)
+            self._sampler = Sampler(grid, ranges)
             ends = {name: [r.low, r.high] for name, r in ranges.items()}
             for point in grid_points({**grid, **ends}):
                 self._check(point)
@@ -110,7 +219,7 @@ class Sweep(Study):
     def total(self) -> int:
         if self._sampler is None:
             return super().total
-        return self._trials * self.comparison.seeds
+        return self._trials * self.seeds
 
     def run(
         self,
@@ -118,20 +227,21 @@ class Sweep(Study):
         jobs: int = 1,
         minutes: float | None = None,
         progress: Progress = lambda task, result: None,
+        tasks: Sequence[Task] | None = None,
     ) -> None:
-        if self._sampler is None:
-            super().run(jobs=jobs, minutes=minutes, progress=progress)
+        if self._sampler is None or tasks is not None:
+            super().run(jobs=jobs, minutes=minutes, progress=progress, tasks=tasks)
             return
         deadline = None if minutes is None else time.monotonic() + 60 * minutes
-        for start in range(0, self._trials, ROUND):
-            points = self._sampler.ask(min(ROUND, self._trials - start))
+        for start in range(0, self._trials, _ROUND):
+            points = self._sampler.ask(min(_ROUND, self._trials - start))
             names = self._add(points)
             left = None
             if deadline is not None:
                 left = max(0.0, deadline - time.monotonic()) / 60
-            tasks = [t for t in self.comparison.tasks if t.method.name in names]
-            self.comparison.run(jobs=jobs, minutes=left, progress=progress, tasks=tasks)
-            if any(self.comparison.result(task) is None for task in tasks):
+            asked = [task for task in self.tasks if task.method.name in names]
+            super().run(jobs=jobs, minutes=left, progress=progress, tasks=asked)
+            if any(self.result(task) is None for task in asked):
                 return  # the time was up: the same round is asked for next time
             rows = {row.name: row for row in super().rows()}
             self._sampler.tell([score_of(rows[name]) for name in names])
@@ -145,23 +255,22 @@ class Sweep(Study):
             names.append(method.name)
             if method.name not in self._settings:
                 self._settings[method.name] = point
-                self.comparison.add([method])
+                self.add([method])
         return names
 
     def _check(self, point: Mapping[str, Any]) -> None:
-        done = self.comparison
-        resolved({**self.params, **point}, done.n_clusters, done.n_train)
+        resolved({**self.params, **point}, self.n_clusters, self.n_train)
 
     @property
     def best(self) -> dict[str, Any] | None:
         """The settings with the best label-free score, or None before any run."""
-        row = best_by_score(super().rows(), self.comparison.seeds)
+        row = best_by_score(super().rows(), self.seeds)
         return None if row is None else dict(self._settings[row.name])
 
     def rows(self) -> list[Row]:
-        return marked(super().rows(), self.comparison.seeds, _BEST)
+        return marked(super().rows(), self.seeds, _BEST)
 
-    def told(self, row: Row) -> dict[str, Any]:
+    def settings_of(self, row: Row) -> dict[str, Any]:
         return self._settings[row.name]
 
     def figures(self) -> dict[str, Axes]:
@@ -176,30 +285,32 @@ class Sweep(Study):
 
     def findings(self) -> dict[str, Any]:
         rows = self.rows()
-        best = best_by_score(rows, self.comparison.seeds)
-        found: dict[str, Any] = {"best": self.best, "best_score": score_of(best)}
+        best = best_by_score(rows, self.seeds)
+        findings: dict[str, Any] = {"best": self.best, "best_score": score_of(best)}
         if best is not None:
             params = {**self.params, **self._settings[best.name]}
-            source, n_clusters = self.comparison.source, self.comparison.n_clusters
-            found["command"] = fit_command(source.train, n_clusters, params)
-            found["python"] = python_call(n_clusters, params)
-        if self.comparison.labelled:
-            found["for_information_not_used"] = {
+            train, n_clusters = self.source.train, self.n_clusters
+            findings["command"] = fit_command(train, n_clusters, params)
+            findings["python"] = python_call(n_clusters, params)
+        if self.labelled:
+            findings["for_information_not_used"] = {
                 "best_acc_by_score": acc_of(best),
                 "highest_acc": max(
                     (row.mean["acc"] for row in rows if row.mean), default=None
                 ),
                 "rank_correlation": rank_correlation(rows),
             }
-        return found
+        return findings
 
     def sentences(self) -> list[str]:
-        found = self.findings()
-        if found["best"] is None:
+        findings = self.findings()
+        if findings["best"] is None:
             return ["no setting has a score yet"]
-        values = ", ".join(f"{name} = {value}" for name, value in found["best"].items())
-        said = [f"best setting: {values} ({SCORE} {found['best_score']:.3f})"]
-        known = found.get("for_information_not_used")
+        values = ", ".join(
+            f"{name} = {value}" for name, value in findings["best"].items()
+        )
+        said = [f"best setting: {values} ({SCORE} {findings['best_score']:.3f})"]
+        known = findings.get("for_information_not_used")
         if known and known["best_acc_by_score"] is not None:
             text = (
                 "for information, not used: its ACC is "
@@ -212,7 +323,7 @@ class Sweep(Study):
                     f"{known['rank_correlation']:.2f}"
                 )
             said.append(text)
-        said.append(f"to use it: {found['command'] or found['python']}")
+        said.append(f"to use it: {findings['command']}")
         return said
 
 

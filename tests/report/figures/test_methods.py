@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sagl.experiments.compare_table import Row
+from sagl.experiments.table import Row
 from sagl.report.figures import draw_accuracy, draw_training_times
 from sagl.report.saving import words
 from tests.report.figures.looked_at import check

@@ -7,8 +7,13 @@ import pytest
 
 from sagl import SAGL
 from sagl.evaluation import clustering_accuracy
-from sagl.experiments.demo import concatenated, free_directory, run_demo
-from sagl.experiments.digits import digit_views, load
+from sagl.experiments.digits import (
+    concatenated,
+    digit_views,
+    free_directory,
+    load,
+    run_demo,
+)
 
 
 def test_views_are_row_aligned_and_differ():

@@ -1,20 +1,33 @@
-"""The table of a comparison: rows from runs, and the forms in which it is shown."""
+"""The table of a study: a row per method from its runs, and how it is written."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sagl.experiments.compare import Comparison, Result
-from sagl.experiments.published import Published, published_figures
+from sagl.baselines.registry import Method
+from sagl.experiments.one_run import Result, Task
+from sagl.experiments.paper import Published
 
+__all__ = [
+    "COLUMNS",
+    "Row",
+    "cells",
+    "csv_table",
+    "markdown_table",
+    "record",
+    "rows_of",
+    "shown",
+]
+
+NOT_RUN = "published, not run"
 MEASURES = ("acc", "nmi", "ari", "ami")
 _KMEANS, _TURTLE = "kmeans", "turtle"
 _SCORE = "score"
@@ -44,93 +57,81 @@ class Row:
     label_free: dict[str, float] = field(default_factory=dict)
     label_free_sd: float | None = None  # of the total
 
+    @property
+    def marked_title(self) -> str:
+        """The title, which says so if labels were used."""
+        return f"{self.title} (with labels)" if self.supervised else self.title
 
-def rows_of(comparison: Comparison, *, only_published: bool = True) -> list[Row]:
-    """All rows, in the order of the methods; supervised ones last.
 
-    ``only_published`` adds methods of the paper that cannot be run, on its data sets.
+def rows_of(
+    methods: Sequence[Method],
+    results: Iterable[tuple[Task, Result | None]],
+    skipped: Mapping[str, str],
+    published: Mapping[str, Published],
+) -> list[Row]:
+    """A row per method, in their order; supervised ones last.
+
+    ``results`` are None for tasks not run yet; ``skipped`` says why a method has no
+    tasks; ``published`` has the paper's figures by method.
     """
-    results: dict[str, list[Result]] = {}
-    errors: dict[str, str] = dict(comparison.skipped)
-    for task in comparison.tasks:
-        result = comparison.result(task)
+    done: dict[str, list[Result]] = {}
+    errors = dict(skipped)
+    for task, result in results:
         if result is None:
             errors.setdefault(task.method.name, f"seed {task.seed}: not run yet")
         elif "error" in result:
             errors[task.method.name] = f"seed {task.seed}: {result['error']}"
         else:
-            results.setdefault(task.method.name, []).append(result)
+            done.setdefault(task.method.name, []).append(result)
     marks = {
-        "to_kmeans_plus_10": _mark(results.get(_KMEANS), _HEAD_START),
-        "to_turtle": _mark(results.get(_TURTLE), 0.0),
+        "to_kmeans_plus_10": _mark(done.get(_KMEANS), _HEAD_START),
+        "to_turtle": _mark(done.get(_TURTLE), 0.0),
     }
-    figures = published_figures(comparison.source.name)
-    rows = [
-        _row(
-            method.name,
-            method.title or method.name,
-            method.supervised,
-            results.get(method.name, []),
-            marks,
-            figures.get(method.name),
-            errors.get(method.name, ""),
-        )
-        for method in comparison.methods
-    ]
-    rows += [
-        Row(
-            name=name,
-            title=figure.title,
-            supervised=False,
-            runs=0,
-            published_acc=figure.acc,
-            note="published, not run",
-        )
-        for name, figure in figures.items()
-        if only_published and figure.only_published
-    ]
+    rows = []
+    for method in methods:
+        figure = published.get(method.name)
+        common: dict[str, Any] = {
+            "name": method.name,
+            "title": method.title or method.name,
+            "supervised": method.supervised,
+            "published_acc": None if figure is None else figure.acc,
+            "note": errors.get(method.name, ""),
+        }
+        runs = done.get(method.name, [])
+        measured = _measured(runs, marks) if runs else {"runs": 0}
+        rows.append(Row(**common, **measured))
     return sorted(rows, key=lambda row: row.supervised)
 
 
-def _row(
-    name: str,
-    title: str,
-    supervised: bool,
-    results: list[Result],
-    marks: dict[str, float | None],
-    figure: Published | None,
-    error: str,
-) -> Row:
-    published = None if figure is None else figure.acc
-    if not results:
-        return Row(name, title, supervised, 0, published_acc=published, note=error)
+def _measured(
+    results: list[Result], marks: Mapping[str, float | None]
+) -> dict[str, Any]:
+    """Scores and costs of a method's runs, by the names of a row."""
     values = {
         m: np.array([result["scores"][m] for result in results])
         for m in MEASURES
         if m in results[0]["scores"]  # there are none without labels
     }
     label_free = [r["label_free"] for r in results if "label_free" in r]
-    totals = np.array([found["total"] for found in label_free])
-    return Row(
-        name=name,
-        title=title,
-        supervised=supervised,
-        runs=len(results),
-        mean={m: float(v.mean()) for m, v in values.items()},
-        sd={m: _deviation(v) for m, v in values.items()},
-        worst_acc=float(values["acc"].min()) if "acc" in values else None,
-        clusters=float(np.mean([r["scores"]["n_clusters"] for r in results])),
-        seconds=float(np.median([r["seconds"] for r in results])),
-        peak_mib=max(r["peak_mib"] for r in results),
-        published_acc=published,
-        note=error,
-        label_free={
-            term: float(np.mean([found[term] for found in label_free]))
+    return {
+        "runs": len(results),
+        "mean": {m: float(v.mean()) for m, v in values.items()},
+        "sd": {m: _deviation(v) for m, v in values.items()},
+        "worst_acc": float(values["acc"].min()) if "acc" in values else None,
+        "clusters": float(np.mean([r["scores"]["n_clusters"] for r in results])),
+        "seconds": float(np.median([r["seconds"] for r in results])),
+        "peak_mib": max(r["peak_mib"] for r in results),
+        "label_free": {
+            term: float(np.mean([terms[term] for terms in label_free]))
             for term in (label_free[0] if label_free else ())
         },
-        label_free_sd=_deviation(totals) if label_free else None,
+        "label_free_sd": (
+            _deviation(np.array([terms["total"] for terms in label_free]))
+            if label_free
+            else None
+        ),
         **{key: _time_to(results, mark) for key, mark in marks.items()},
-    )
+    }
 
 
 def _deviation(values: NDArray[np.float64]) -> float:
@@ -156,19 +157,8 @@ def _time_to(results: list[Result], mark: float | None) -> float | None:
 
 
 COLUMNS = (
-    "method",
-    "ACC",
-    "NMI",
-    "ARI",
-    "AMI",
-    "clusters",
-    "seconds",
-    "peak MiB",
-    "to k-means+10",
-    "to TURTLE",
-    "published",
-    "score",
-    "",
+    *("method", "ACC", "NMI", "ARI", "AMI", "clusters", "seconds", "peak MiB"),
+    *("to k-means+10", "to TURTLE", "published", "score", ""),
 )
 
 
@@ -194,7 +184,7 @@ def cells(rows: Sequence[Row], bold: tuple[str, str] = ("**", "**")) -> list[lis
 
     return [
         [
-            f"{row.title} (with labels)" if row.supervised else row.title,
+            row.marked_title,
             *(score(row, m) for m in MEASURES),
             "" if row.clusters is None else f"{row.clusters:.4g}",
             _seconds(row.seconds),
@@ -222,17 +212,9 @@ def _seconds(value: float | None, *, reached: bool = False) -> str:
     return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    return markdown_table(COLUMNS, cells(rows))
-
-
 def markdown_table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     everything = [columns, ["---"] * len(columns), *lines]
     return "".join(f"| {' | '.join(line)} |\n" for line in everything)
-
-
-def as_csv(rows: Sequence[Row]) -> str:
-    return csv_table([record(row) for row in rows])
 
 
 def csv_table(records: Sequence[Mapping[str, Any]]) -> str:
@@ -260,22 +242,8 @@ def record(row: Row) -> dict[str, Any]:
     return {**flat, "label_free_sd": row.label_free_sd}
 
 
-def as_json(comparison: Comparison, rows: Sequence[Row]) -> dict[str, Any]:
-    runs = [
-        {
-            "method": task.method.name,
-            "seed": task.seed,
-            **(comparison.result(task) or {"error": "not run yet"}),
-        }
-        for task in comparison.tasks
-    ]
-    return {
-        "data": comparison.source.name,
-        "n_train": comparison.n_train,
-        "n_scored": comparison.n_scored,
-        "n_clusters": comparison.n_clusters,
-        "labelled": comparison.labelled,
-        "protocol": "inductive" if comparison.source.test else "fitted samples",
-        "rows": [asdict(row) for row in rows],
-        "runs": runs,
-    }
+def shown(value: Any) -> str:
+    """A value as it is written in a table."""
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)

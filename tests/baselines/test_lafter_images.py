@@ -1,12 +1,12 @@
-"""Pictures: read, cropped, distorted."""
+"""Images for LaFTer: read, cropped, distorted."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sagl.baselines.pictures import (
-    Pictures,
+from sagl.baselines.lafter_images import (
+    ImageList,
     as_tensor,
     crop_box,
     distorted,
@@ -27,16 +27,16 @@ class TestReading:
         array = noise(5, 7)
         Image.fromarray(array).save(tmp_path / "a.png")
         for images in ([tmp_path / "a.png"], [str(tmp_path / "a.png")], [array]):
-            pictures = Pictures(images)
+            pictures = ImageList(images)
             assert len(pictures) == 1
             assert pictures[0].size == (7, 5)
             assert np.array_equal(np.asarray(pictures[0]), array)
-        assert np.array_equal(np.asarray(Pictures(array[None])[0]), array)
+        assert np.array_equal(np.asarray(ImageList(array[None])[0]), array)
 
     def test_grey_files_get_three_colours(self, tmp_path):
         Image.new("L", (3, 2), 100).save(tmp_path / "grey.png")
-        assert (np.asarray(Pictures([tmp_path / "grey.png"])[0]) == 100).all()
-        assert Pictures([tmp_path / "grey.png"])[0].mode == "RGB"
+        assert (np.asarray(ImageList([tmp_path / "grey.png"])[0]) == 100).all()
+        assert ImageList([tmp_path / "grey.png"])[0].mode == "RGB"
 
     def test_says_what_is_wrong(self, tmp_path):
         (tmp_path / "text.png").write_text("no picture")
@@ -44,13 +44,13 @@ class TestReading:
             with pytest.raises(
                 ValueError, match=f"{name}: cannot be read as a picture"
             ):
-                Pictures([tmp_path / name])[0]
+                ImageList([tmp_path / name])[0]
         with pytest.raises(
             ValueError, match=r"image 1 is an array of float64 of shape"
         ):
-            Pictures([noise(2, 2), np.zeros((2, 2, 3))])
+            ImageList([noise(2, 2), np.zeros((2, 2, 3))])
         with pytest.raises(ValueError, match=r"shape \(2, 2\); expected a path"):
-            Pictures(np.zeros((3, 2, 2), dtype=np.uint8))
+            ImageList(np.zeros((3, 2, 2), dtype=np.uint8))
 
 
 def test_colours_are_scaled_as_clip_wants_them():

@@ -8,14 +8,18 @@ import typer
 from rich.console import Console
 
 from sagl.baselines import Method
-from sagl.cli.experiment import (
+from sagl.cli.study import (
+    Running,
     _fitting,
+    _notes,
+    find_data,
     parse_params,
     parse_values,
     print_table,
-    progress,
-    run_kept,
+    show_runs,
 )
+from sagl.experiments.table import Row
+from tests.experiments.small_runs import write_split
 
 
 def test_params():
@@ -36,9 +40,9 @@ def test_values():
 def test_columns_are_shared_out_by_width():
     columns = ["views", "ACC", "NMI", "a wider column", ""]
     lines = [["a + b", "[bold]0.9[/bold]", "0.8", "1", "note"]]
-    assert _fitting(columns, lines, 1, 200) == [[0, 1, 2, 3, 4]]
-    assert _fitting(columns, lines, 1, 20) == [[0, 1, 2], [0, 3], [0, 4]]
-    assert _fitting(columns, lines, 1, 1) == [[0, 1], [0, 2], [0, 3], [0, 4]]
+    assert _fitting(columns, lines, range(5), 1, 200) == [[0, 1, 2, 3, 4]]
+    assert _fitting(columns, lines, range(5), 1, 20) == [[0, 1, 2], [0, 3], [0, 4]]
+    assert _fitting(columns, lines, range(4), 1, 1) == [[0, 1], [0, 2], [0, 3]]
 
 
 def test_lines_apart_make_a_section():
@@ -67,25 +71,51 @@ class Runs:
 
 def test_an_interruption_says_how_to_go_on(capsys):
     with pytest.raises(typer.Exit) as end:
-        run_kept(Runs(KeyboardInterrupt()), 1, None, quiet=True)
+        Running(1, None, True, False).run(Runs(KeyboardInterrupt()))
     assert end.value.exit_code == 130
     assert "the same command takes up the rest" in capsys.readouterr().err
 
 
 def test_jobs_are_checked():
     with pytest.raises(ValueError, match="--jobs must be at least 1; got 0"):
-        run_kept(Runs(), 0, None, quiet=True)
+        Running(0, None, True, False).run(Runs())
 
 
 def test_progress_has_what_is_known(capsys):
     task = SimpleNamespace(method=Method("a", "module:A"), seed=1)
-    show = progress(Runs(), quiet=False)
+    show = show_runs(2, quiet=False)
     show(task, {"scores": {"acc": 0.5}, "label_free": {"total": 2.0}, "seconds": 1.0})
     show(task, {"scores": {}, "label_free": {"total": 2.0}, "seconds": 1.0})
     show(task, {"error": "no"})
-    progress(Runs(), quiet=True)(task, {"error": "never shown"})
+    show_runs(2, quiet=True)(task, {"error": "never shown"})
     assert capsys.readouterr().err.splitlines() == [
         "[1/2] a, seed 1: ACC 0.500 in 1.0 s",
         "[2/2] a, seed 1: score 2.000 in 1.0 s",
         "[3/2] a, seed 1: no",
     ]
+
+
+def test_equal_notes_are_one_line():
+    rows = [
+        Row(n, n.upper(), False, 0, note=s) for n, s in zip("abc", "xyx", strict=True)
+    ]
+    assert _notes(rows) == ["A, C: x", "B: y"]
+
+
+def test_single_files():
+    source = find_data(None, None, ["a=x.npy"], None, ["a=y.npy"], None)
+    assert source.train.views == ("a=x.npy",)
+    assert source.scored.views == ("a=y.npy",)
+    alone = find_data(None, None, ["a=x.npy"], "labels.npy", None, None)
+    assert alone.test is None
+    assert alone.scored.labels == "labels.npy"
+
+
+def test_a_directory_and_some_of_its_views(tmp_path):
+    directory = write_split(tmp_path / "split")
+    source = find_data(directory, "wide, narrow", None, None, None, None)
+    assert source.train.names == source.scored.names == ("wide", "narrow")
+    with pytest.raises(ValueError, match="not both"):
+        find_data(directory, None, ["a=x.npy"], None, None, None)
+    with pytest.raises(ValueError, match="nothing to compare on"):
+        find_data(None, None, None, None, None, None)

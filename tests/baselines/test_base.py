@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from sagl.baselines.neighbours import (
+from sagl.baselines.base import (
     neighbour_pairs,
     side_by_side,
     usable_neighbours,

@@ -1,0 +1,209 @@
+"""Studies: rows, costs, what is kept, what fails, what is taken up."""
+
+import hashlib
+import json
+import math
+
+import pytest
+
+from sagl.baselines import METHODS, Method
+from sagl.experiments import study as module
+from sagl.experiments.compare import Comparison
+from sagl.experiments.one_run import run_task
+from sagl.experiments.study import Study
+from sagl.experiments.table import COLUMNS, cells
+from sagl.features.split import find_source
+from sagl.storage import write_json
+from tests.experiments.small_runs import methods, write_split
+
+RESULT = {
+    "scores": {"acc": 1.0, "nmi": 1.0, "ari": 1.0, "ami": 1.0, "n_clusters": 3},
+    "seconds": 1.5,
+    "peak_mib": 100.0,
+    "curve": [[1.5, 1.0]],
+}
+TOY = "tests.baselines.toy:Nearest"
+
+
+class Scored(Study):
+    """Whatever is run, judged without labels."""
+
+    command = "scored"
+
+
+@pytest.fixture
+def source(tmp_path):
+    return find_source(write_split(tmp_path / "pets_like"))
+
+
+def test_fills_the_table_whatever_happens(source, tmp_path):
+    """Good methods, one that raises, one that is killed, one that lacks names."""
+    names = (
+        *("kmeans", TOY, "tests.baselines.toy:Broken"),
+        *("tests.baselines.toy:Killed", "linear-probe", "zero-shot"),
+    )
+    comparison = Comparison(source, methods(*names), tmp_path / "out", seeds=2, looks=2)
+    seen = []
+    comparison.run(jobs=2, progress=lambda task, result: seen.append(task))
+    assert len(seen) == len(comparison.tasks) == 9  # the probe has no seeds
+    rows = {row.name: row for row in comparison.rows()}
+    assert rows["kmeans"].mean["acc"] == 1
+    assert rows["kmeans"].runs == rows[TOY].runs == 2
+    assert rows["kmeans"].sd["acc"] == 0
+    assert rows["kmeans"].clusters == 3
+    assert rows["kmeans"].peak_mib > 50
+    broken = rows["tests.baselines.toy:Broken"]
+    assert "ArithmeticError: no answer to this" in broken.note
+    assert "signal 9" in rows["tests.baselines.toy:Killed"].note
+    assert rows["zero-shot"].note == "not run: needs class names and a text encoder"
+    assert rows["linear-probe"].supervised
+    assert rows["linear-probe"].runs == 1
+    assert rows["srlf"].note == "published, not run"  # by the name pets…
+    assert rows["srlf"].published_acc == pytest.approx(0.9545)
+    titles = [row.name for row in comparison.rows()]
+    assert titles[-1] == "linear-probe"  # supervised rows come last
+
+    # Once more: what succeeded is not run again.
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("k*.json")}
+    again = Comparison(source, methods("kmeans"), tmp_path / "out", seeds=2, looks=2)
+    again.run()
+    after = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("k*.json")}
+    assert before == after
+    assert len(before) == 2
+
+
+def test_the_time_is_up(source, tmp_path):
+    comparison = Comparison(source, methods("kmeans"), tmp_path / "out", seeds=1)
+    found = []
+    comparison.run(minutes=0, progress=lambda task, result: found.append(result))
+    assert found == [{"error": "not run: the time was up"}]
+    assert comparison.rows()[0].note == "seed 0: not run yet"
+    comparison.run()  # and nothing stands in the way of a second try
+    assert comparison.rows()[0].runs == 1
+
+
+def test_a_run_that_outlasts_the_budget_is_stopped(source, tmp_path, monkeypatch):
+    # Without a tolerance it does not end early, however quick the machine is.
+    params = {"steps": 10**7, "tolerance": 0.0}
+    long = Method("long", "sagl.estimator:SAGL", params=params)
+    comparison = Comparison(source, [long], tmp_path / "out", seeds=1, looks=1)
+    found = []
+    comparison.run(minutes=5 / 60, progress=lambda task, result: found.append(result))
+    assert found == [{"error": "stopped: the time was up"}]
+    assert comparison.result(comparison.tasks[0]) is None
+
+
+def test_what_decides_a_result_decides_its_file(source, tmp_path):
+    def files(method="kmeans", seeds=1, **options):
+        made = methods(method) if isinstance(method, str) else [method]
+        comparison = Comparison(source, made, tmp_path, seeds=seeds, **options)
+        return {comparison._file(task) for task in comparison.tasks}
+
+    one = files()
+    assert files() == one
+    assert files(seeds=2) > one
+    assert files(n_clusters=4) != one
+    other = Method("kmeans", METHODS["kmeans"].path, params={"n_init": 1})
+    assert files(other) != one
+
+
+def test_files_of_earlier_versions_are_found(source, tmp_path):
+    """Many results exist: what named their files then must name them now."""
+    comparison = Comparison(source, methods("kmeans"), tmp_path, seeds=1)
+    train, scored = source.train.read()[0], source.scored.read()[0]
+    decides = {
+        "sagl": module.PEERS_REVISION,
+        "path": "sagl.baselines.kmeans:KMeans",
+        "params": {},
+        "seed": 0,
+        "n_clusters": 3,
+        "looks": 8,
+        "data": [train.fingerprint(), scored.fingerprint()],
+    }
+    text = json.dumps(decides, sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    file = comparison._file(comparison.tasks[0])
+    assert file == tmp_path / "runs" / f"kmeans-0-{digest}.json"
+    some = Comparison(
+        source, methods("kmeans"), tmp_path, seeds=1, views={"kmeans": ["wide"]}
+    )
+    assert some._file(some.tasks[0]) != file
+
+
+def test_a_new_revision_of_sagl_makes_its_own_runs_old(source, tmp_path, monkeypatch):
+    comparison = Comparison(source, methods("kmeans", "sagl"), tmp_path, seeds=1)
+    kmeans, sagl = [comparison._file(task) for task in comparison.tasks]
+    monkeypatch.setattr(module, "REVISION", "another")
+    assert comparison._file(comparison.tasks[0]) == kmeans
+    assert comparison._file(comparison.tasks[1]) != sagl
+
+
+def test_an_earlier_result_without_its_label_free_score(source, tmp_path):
+    def study(made):
+        return made(source, methods("kmeans"), tmp_path, seeds=1, looks=1)
+
+    old = study(Comparison)
+    [task] = old.tasks
+    file = old._file(task)
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(RESULT))
+    assert old.result(task) == RESULT
+    [row] = [row for row in old.rows() if row.name == "kmeans"]
+    assert row.mean["acc"] == 1
+    assert row.label_free == {}
+    assert cells([row])[0][COLUMNS.index("score")] == ""
+    new = study(Scored)
+    assert new.result(task) is None
+    new.run(minutes=0)
+    assert old.result(task) == RESULT  # it stays until there is a better one
+    new.run()
+    assert new.result(task)["label_free"]["total"] > 0
+
+
+def test_labels_are_optional_where_the_score_is_wanted(tmp_path):
+    directory = write_split(tmp_path / "bare", labels=False)
+    (directory / "test" / "labels.npy").unlink()
+    source = find_source(directory)
+    with pytest.raises(ValueError, match=r"number of clusters is unknown; give"):
+        Scored(source, methods("kmeans"), tmp_path)
+    comparison = Scored(source, methods("kmeans"), tmp_path, n_clusters=3, seeds=2)
+    assert not comparison.labelled
+    for task in comparison.tasks:
+        comparison._file(task).parent.mkdir(parents=True, exist_ok=True)
+        write_json(comparison._file(task), run_task(task))
+    [row] = comparison.rows()
+    assert row.mean == {}
+    assert row.worst_acc is None
+    assert row.clusters == 3
+    assert row.label_free["total"] > 1
+    line = dict(zip(COLUMNS, cells([row])[0], strict=True))
+    assert line["ACC"] == line["to TURTLE"] == ""
+    assert line["score"] == f"**{row.label_free['total']:.3f} ± 0.000**"
+    assert comparison.as_json()["labelled"] is False
+
+
+def test_refuses_what_cannot_be_scored(tmp_path):
+    directory = write_split(tmp_path / "bare")
+    (directory / "test" / "labels.npy").unlink()
+    with pytest.raises(ValueError, match="no labels to score with"):
+        Comparison(find_source(directory), methods("kmeans"), tmp_path)
+
+
+def test_json_holds_rows_and_runs(source, tmp_path, monkeypatch):
+    comparison = Comparison(source, methods("kmeans"), tmp_path, seeds=1, looks=1)
+    monkeypatch.setattr(Comparison, "result", lambda self, t: RESULT)
+    found = comparison.as_json()
+    assert found["n_train"] == 60
+    assert found["n_scored"] == 30
+    assert found["protocol"] == "inductive"
+    assert found["runs"][0]["seconds"] == 1.5
+    assert not math.isnan(found["rows"][0]["mean"]["acc"])
+    assert module.RUNS == "runs"
+
+
+def test_only_cores_that_may_be_used_count(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {3, 5}, raising=False)
+    assert module._cores() == 2
+    monkeypatch.delattr("os.sched_getaffinity")  # as on macOS
+    assert module._cores() == 64
