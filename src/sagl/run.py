@@ -208,8 +208,8 @@ def read_run(directory: Path) -> SavedRun:
         history = (directory / HISTORY).read_text(encoding="utf-8").splitlines()
         labels, confidence = read_prediction_table(directory / LABELS)
         for part in (config, config["settings"], config["params"]):
-            sizes: Any = part.get("cluster_sizes")
-            part["cluster_sizes"] = _FORMER_SIZES.get(sizes, sizes)
+            if part.get("cluster_sizes") in _FORMER_SIZES:
+                part["cluster_sizes"] = _FORMER_SIZES[part["cluster_sizes"]]
         known = {field.name for field in fields(Settings)}
         settings = Settings(
             **{k: v for k, v in config["settings"].items() if k in known}

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sagl.partition.score import joint, neighbour_information, neighbour_table
+from sagl.partition.score import joint, neighbour_information
 from sagl.partition.space import Space, one_hot
 
 _TINY = 1e-6
@@ -74,23 +74,19 @@ def mistaken(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
 
 @torch.no_grad()
 def recall(space: Space, labels: Tensor, n_clusters: int) -> float:
-    """How much of a cluster is known as such, mean over clusters: 0 to 2.
+    """The share of a cluster that is known as such, mean over clusters.
 
-    By the regressions of all views, each sample left out, and again by neighbours.
-    Clusters count alike, whatever their sizes, so that partitions of any sizes can be
-    compared; an empty one is not counted.
+    By the regressions of all views, each sample left out. Clusters count alike,
+    whatever their sizes, so that partitions of any sizes can be compared; an empty one
+    is not counted.
     """
     Y = one_hot(labels, n_clusters)
     share = Y.mean(dim=0)
     used = share > 0
     z = space.mean([fit.left_out(Y - share) for fit in space.fits])
     e = _TRUST * log_odds(z, Y) + share.clamp_min(1e-9).log()
-    tables = (
-        joint(labels, e.argmax(dim=1), n_clusters),
-        neighbour_table(space, labels, n_clusters),
-    )
-    shares = [table.diagonal()[used] / table.sum(dim=1)[used] for table in tables]
-    return sum(float(known.mean()) for known in shares)
+    known = joint(labels, e.argmax(dim=1), n_clusters)
+    return float((known.diagonal()[used] / known.sum(dim=1)[used]).mean())
 
 
 class Evidence(NamedTuple):
