@@ -256,6 +256,9 @@ def test_training_stops_when_nothing_moves(views):
 def test_collapse_is_announced_with_what_to_try(views):
     with pytest.warns(CollapseWarning, match=r"only \d+ of 40 clusters.*gamma"):
         SAGL(40, steps=3, gamma=0.0, refine=False, random_state=0).fit(views)
+    cause = r"taken as they are.*normalize=\"standard\" first"
+    with pytest.warns(CollapseWarning, match=cause):
+        SAGL(40, steps=3, recipe="paper", random_state=0).fit(views)
 
 
 def test_auto_estimates_the_number_of_clusters(views, labels):

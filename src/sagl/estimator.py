@@ -694,13 +694,24 @@ def _listed(views: list[tuple[str, int]]) -> str:
 
 
 def _warn_if_collapsed(labels: NDArray[np.int64], settings: Settings) -> None:
-    found = len(np.unique(labels))
-    if found < settings.n_clusters:
-        warnings.warn(
-            f"only {found} of {settings.n_clusters} clusters hold samples; try a "
-            f"larger gamma (now {settings.gamma:g}), a larger batch_size (now "
+    used = len(np.unique(labels))
+    if used == settings.n_clusters:
+        return
+    if settings.refine:
+        cure = 'ask for fewer clusters, or cluster_sizes="balanced"'
+    else:
+        cure = (
+            f"try a larger gamma (now {settings.gamma:g}), a larger batch_size (now "
             f"{settings.batch_size}), more steps (now {settings.steps}), another "
-            "random_state, or fewer clusters",
-            CollapseWarning,
-            stacklevel=3,
+            "random_state, or fewer clusters"
         )
+        if settings.normalize == "none":
+            cure = (
+                "the features were taken as they are, and views or columns of "
+                f'different scales end so: try normalize="standard" first; else {cure}'
+            )
+    warnings.warn(
+        f"only {used} of {settings.n_clusters} clusters hold samples; {cure}",
+        CollapseWarning,
+        stacklevel=3,
+    )

@@ -45,8 +45,13 @@ def test_collapse(altered):
 
 
 def test_unfinished_training(altered, small_data):
-    for changed, expected in ((0.3, True), (0.001, False)):
-        model = SAGL.load(small_data.directory)
+    model = SAGL.load(small_data.directory)
+    for changed, refine, expected in (
+        (0.3, False, True),
+        (0.001, False, False),
+        (0.3, True, False),  # clusters of a search do not move while a graph learns
+    ):
+        model.settings_ = replace(model.settings_, refine=refine)
         model.history_ = [{"changed": changed}]
         found = check_moving(replace(small_data, model=model))
         assert (found is not None) == expected

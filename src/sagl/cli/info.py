@@ -65,10 +65,10 @@ def show(facts: dict[str, Any]) -> None:
         "files": ", ".join(sorted(p.name for p in Path(facts["run"]).iterdir())),
     }
     if record is not None:
-        rows["training"] = (
-            f"{facts['n_steps']:,} steps, {record['epoch']:,} epochs; "
-            f"{record['changed']:.1%} of samples still moved at the end"
-        )
+        rows["training"] = f"{facts['n_steps']:,} steps, {record['epoch']:,} epochs"
+        if not facts["settings"]["refine"]:
+            moved = f"{record['changed']:.1%} of samples still moved at the end"
+            rows["training"] += f"; {moved}"
         shares = zip(facts["views"], record["sparsity"], strict=True)
         kept = ", ".join(f"{view['name']} {share:.2%}" for view, share in shares)
         rows["graph"] = f"{kept} of all pairs kept"

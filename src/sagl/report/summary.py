@@ -141,19 +141,22 @@ def check_collapse(data: RunData) -> Concern | None:
     share = data.sizes[largest] / len(data)
     if share < _LARGEST or share * data.n_clusters < _EVEN:
         return None
+    settings = data.model.settings_
+    cure = f"a larger gamma (now {settings.gamma:g})"
+    if settings.refine:
+        cure = 'cluster_sizes="balanced"'
     return Concern(
         "One cluster holds most samples",
         f"Cluster {largest} holds {percent(share)} of all samples. If you do not "
-        "expect that, the run has collapsed: try a larger gamma (now "
-        f"{data.model.settings_.gamma:g}) or another seed.",
+        f"expect that, the run has collapsed: try {cure} or another seed.",
     )
 
 
 def check_moving(data: RunData) -> Concern | None:
-    """Training that ended before samples had settled."""
+    """Training that ended before samples had settled; a search does not move them."""
     history = data.model.history_
     changed = float(history[-1].get("changed", 0)) if history else 0.0
-    if changed <= _MOVING:
+    if data.model.settings_.refine or changed <= _MOVING:
         return None
     return Concern(
         "Training ended while samples were still moving",
