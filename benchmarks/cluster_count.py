@@ -15,9 +15,9 @@ import torch
 from cache import Job
 from data import load
 from per_set import measure_sets, parser_of
-from sagl.partition.count import ClusterCount
 from sagl.report.page import draw_count
 from sagl.report.saving import save
+from sagl.search.count import ClusterCount
 from sagl.selection import estimate_n_clusters
 
 

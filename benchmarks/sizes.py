@@ -19,11 +19,11 @@ from cache import Job, measure
 from data import load
 from per_set import parser_of
 from sagl.evaluation import clustering_accuracy
-from sagl.partition.evidence import recall
-from sagl.partition.search import search
-from sagl.partition.space import Space, neighbours_among
-from sagl.partition.unequal import unequal
-from sagl.partition.weights import weigh
+from sagl.search.candidates import search
+from sagl.search.evidence import recall
+from sagl.search.space import Space, neighbours_among
+from sagl.search.unequal import unequal
+from sagl.search.weights import weigh
 from sagl.training.feed import standardized
 from versions import tail_rows
 

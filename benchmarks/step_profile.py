@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 import sagl.nn.dense as dense
-import sagl.nn.lean as lean
+import sagl.nn.fused_step as fused_step
 from sagl.nn.network import Network
 from sagl.nn.objective import Objective
 from sagl.training.sampler import step_seed
@@ -25,14 +25,14 @@ from sagl.training.step import FlatParameters
 
 N, BATCH, WIDTH, C = 3680, 100, 512, 37
 PARTS = (
-    (lean, "_encode", "linear maps, forward"),
-    (lean._Gates, "forward", "gate, forward"),
-    (lean, "attended", "attention, forward (with the thresholds below)"),
+    (fused_step, "_encode", "linear maps, forward"),
+    (fused_step._Gates, "forward", "gate, forward"),
+    (fused_step, "attended", "attention, forward (with the thresholds below)"),
     (dense, "row_threshold", "  of it: entmax thresholds"),
     (Objective, "with_gradient", "loss and its gradient"),
-    (lean, "attended_gradient", "attention, backward"),
-    (lean._Gates, "backward", "gate, backward"),
-    (lean, "_encode_backward", "linear maps, backward"),
+    (fused_step, "attended_gradient", "attention, backward"),
+    (fused_step._Gates, "backward", "gate, backward"),
+    (fused_step, "_encode_backward", "linear maps, backward"),
 )
 
 
@@ -75,7 +75,7 @@ def main() -> None:
     def step(i: int) -> None:
         rows = torch.randint(N, (BATCH,), generator=generator)
         generator.manual_seed(step_seed(0, i))
-        _, gradients = lean.loss_and_gradients(
+        _, gradients = fused_step.loss_and_gradients(
             network, objective, feed(rows), generator
         )
         fill(gradients)

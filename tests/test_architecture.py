@@ -24,7 +24,7 @@ LEVEL = {
     "training": 2,
     "features": 2,
     "evaluation": 3,
-    "partition": 3,
+    "search": 3,
     "prediction": 3,
     "recipes": 3,
     "selection": 4,

@@ -19,7 +19,7 @@ from sagl import SAGL, CollapseWarning, UncertainCountWarning, Views
 from sagl.evaluation import clustering_accuracy
 from sagl.selection import label_free_score
 from tests.conftest import clustered_views
-from tests.partition.conftest import UNEVEN, blobs
+from tests.search.conftest import UNEVEN, blobs
 
 ONE_CLUSTER = (
     "the check fits with n_clusters=1, which is refused; the next test runs the same "

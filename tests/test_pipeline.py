@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sagl import SAGL, Views
 from sagl.evaluation import clustering_accuracy
 from sagl.nn.network import Network
-from sagl.partition.space import one_hot
 from sagl.pipeline import (
     attention_among,
     cross_fitted,
@@ -19,9 +18,10 @@ from sagl.pipeline import (
     start_network,
     train,
 )
+from sagl.search.space import one_hot
 from tests.conftest import clustered_views
 from tests.nn.slow import slow_entmax
-from tests.partition.conftest import UNEVEN, blobs, space_of
+from tests.search.conftest import UNEVEN, blobs, space_of
 
 checked = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 CPU = torch.device("cpu")
@@ -128,7 +128,7 @@ class TestLearning:
             seen.extend([space.attention, trained.attention])
             return original(space, n_clusters, seed, learn=learn, **options)
 
-        from sagl.partition.search import search as original
+        from sagl.search.candidates import search as original
 
         monkeypatch.setattr("sagl.pipeline.search", spy)
         SAGL(C, steps=60, random_state=0).fit(views)

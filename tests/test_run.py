@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 import sagl.run
 import sagl.storage
 from sagl import SAGL, Views
-from sagl.partition.count import CountPoint, conclude
+from sagl.search.count import CountPoint, conclude
 from sagl.training import Callback
 from tests.conftest import clustered_views
 

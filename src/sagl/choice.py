@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from sagl.nn.inference import Predictor
 from sagl.nn.network import Network
-from sagl.partition.doubt import stability
-from sagl.partition.score import Score, best_of
-from sagl.partition.space import Space, neighbours_among
 from sagl.pipeline import search_rows
 from sagl.prediction import anchors_from, most_likely
+from sagl.search.score import Score, best_of
+from sagl.search.space import Space, neighbours_among
+from sagl.search.stability import stability
 from sagl.settings import Settings
 from sagl.training.feed import Feed
 from sagl.views import Views

@@ -22,9 +22,6 @@ from sagl.device import pick_device
 from sagl.nn.inference import Answer, Predictor, anchor_features
 from sagl.nn.network import Network
 from sagl.nn.voters import Voters
-from sagl.partition.count import ClusterCount
-from sagl.partition.doubt import DoubtCurve, doubt_curve
-from sagl.partition.journal import Journal
 from sagl.pipeline import fit_network
 from sagl.prediction import (
     anchors_from,
@@ -44,6 +41,9 @@ from sagl.run import (
     read_run,
     write_run,
 )
+from sagl.search.count import ClusterCount
+from sagl.search.journal import Journal
+from sagl.search.stability import DoubtCurve, doubt_curve
 from sagl.selection import estimate_n_clusters
 from sagl.settings import Settings, resolve
 from sagl.training.callbacks import Callback, ProgressBar, StopWhenStable

@@ -1,7 +1,7 @@
 """The default as one function: search, learn the graph, search on, learn, calibrate.
 
 1. Partitions are searched for that linear maps of every view and the neighbours in the
-   network's sparse attention graph predict (``sagl.partition``).
+   network's sparse attention graph predict (``sagl.search``).
 2. The network's graph is trained to join samples of one cluster. It is cross-fitted: a
    sample attends by weights that were trained on the other half, so that the graph
    cannot confirm what it has learned by heart. The search goes on with that graph.
@@ -23,15 +23,15 @@ from torch import Tensor
 
 from sagl.nn.network import Network
 from sagl.nn.sparse import CSR, multiply
-from sagl.partition.anneal import Sizes
-from sagl.partition.evidence import Line, line
-from sagl.partition.journal import Journal
-from sagl.partition.score import Score
-from sagl.partition.search import STARTS, Candidate, candidates_of, reproduced, search
-from sagl.partition.space import Space, from_edges, neighbours_among, one_hot
-from sagl.partition.unequal import steps_of, unequal
-from sagl.partition.weights import weigh
 from sagl.progress import Bar, progress
+from sagl.search.anneal import Sizes
+from sagl.search.candidates import STARTS, Candidate, candidates_of, reproduced, search
+from sagl.search.evidence import Line, line
+from sagl.search.journal import Journal
+from sagl.search.score import Score
+from sagl.search.space import Space, from_edges, neighbours_among, one_hot
+from sagl.search.unequal import steps_of, unequal
+from sagl.search.weights import weigh
 from sagl.settings import SEARCH_PER_CLUSTER, SEARCH_ROWS, Settings
 from sagl.training.callbacks import Callback
 from sagl.training.feed import MEAN_NORM, Feed, Rows

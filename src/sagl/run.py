@@ -30,10 +30,10 @@ from torch import Tensor
 from sagl._version import __version__
 from sagl.features.files import prediction_table, read_prediction_table
 from sagl.nn.voters import Voters
-from sagl.partition.anneal import Sizes
-from sagl.partition.count import ClusterCount
-from sagl.partition.doubt import DoubtCurve
-from sagl.partition.score import Score
+from sagl.search.anneal import Sizes
+from sagl.search.count import ClusterCount
+from sagl.search.score import Score
+from sagl.search.stability import DoubtCurve
 from sagl.settings import Settings
 from sagl.storage import read_tensors, sha256, write_json, write_tensors, write_text
 from sagl.training.checkpoint import FILE_NAME as CHECKPOINT

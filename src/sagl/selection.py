@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from sagl.checks import integer
 from sagl.device import pick_device
-from sagl.partition.count import ClusterCount, count_clusters, default_candidates
-from sagl.partition.score import Score, best_of, score
-from sagl.partition.search import search
-from sagl.partition.space import Space, neighbours_among
 from sagl.progress import progress as show_progress
+from sagl.search.candidates import search
+from sagl.search.count import ClusterCount, count_clusters, default_candidates
+from sagl.search.score import Score, best_of, score
+from sagl.search.space import Space, neighbours_among
 from sagl.training.feed import standardized
 from sagl.views import Views
 

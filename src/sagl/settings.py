@@ -15,8 +15,8 @@ from sagl.nn.objective import (
     Objective,
     PseudoLabelForm,
 )
-from sagl.partition.unequal import ClusterSizes
 from sagl.recipes import Recipe, get_recipe
+from sagl.search.unequal import ClusterSizes
 from sagl.training.feed import Normalization
 from sagl.training.sampler import batches_per_epoch
 

@@ -9,7 +9,7 @@ from scipy.sparse import load_npz
 from sagl import SAGL
 from sagl.experiments.fit import fit_command, fit_run, python_call
 from sagl.features.split import Part
-from sagl.partition.score import score
+from sagl.search.score import score
 from sagl.training.callbacks import Callback
 from sagl.training.checkpoint import FILE_NAME
 from tests.cli.conftest import sagl_cli  # noqa: F401
@@ -95,7 +95,7 @@ def test_a_search_is_taken_up_and_ends_with_the_same_bits(
         return score(*args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr("sagl.partition.search.score", killed)
+        patch.setattr("sagl.search.candidates.score", killed)
         with pytest.raises(KilledError):
             fit_run(model(**params), views, tmp_path / "killed")
     assert [path.name for path in (tmp_path / "killed").iterdir()] == [FILE_NAME]

@@ -4,7 +4,7 @@ import copy
 
 import torch
 
-from sagl.nn import Network, Objective, lean
+from sagl.nn import Network, Objective, fused_step
 from sagl.training.step import FlatParameters, loss_and_gradients
 from tests.nn.slow import normal
 
@@ -67,7 +67,7 @@ def test_both_ways_through_a_step_agree(monkeypatch):
     objective, one = Objective(2.0, 0.5), network()
     found = []
     for small in (True, False):
-        monkeypatch.setattr(lean, "takes", lambda network, n, small=small: small)
+        monkeypatch.setattr(fused_step, "takes", lambda network, n, small=small: small)
         generator = torch.Generator().manual_seed(0)
         found.append(loss_and_gradients(one, objective, batch(), generator))
     (fast, fast_grads), (slow, slow_grads) = found

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sagl import SAGL, Views
-from sagl.nn import Network, Objective, lean
+from sagl.nn import Network, Objective, fused_step
 from sagl.training import Callback, Plan, StopWhenStable, Trainer
 from sagl.training.feed import Feed, set_standardization
 from sagl.training.sampler import epoch_batches, step_seed
@@ -122,7 +122,7 @@ class GradientWatcher(Callback):
 def test_one_step_is_adam_on_the_paper_s_loss(
     three, objective, options, small, monkeypatch
 ):
-    monkeypatch.setattr(lean, "takes", lambda network, n: small)
+    monkeypatch.setattr(fused_step, "takes", lambda network, n: small)
     network = seeded_network(three, dtype=torch.float64, **options)
     before = {k: v.clone() for k, v in network.named_parameters()}
     byhand = {k: v.clone().detach().requires_grad_() for k, v in before.items()}

@@ -32,7 +32,7 @@ from sagl.baselines.base import (
 from sagl.checks import integer, number
 from sagl.nn.encoder import Product, uniform_fan_in
 from sagl.nn.inference import exact_matmul
-from sagl.partition.spectral import cluster_directions, leading_eigenvectors
+from sagl.search.spectral import cluster_directions, leading_eigenvectors
 from sagl.views import Views
 
 # How much more a cluster weighs in Π than all others, at the automatic temperature.

@@ -80,7 +80,7 @@ def show(facts: dict[str, Any]) -> None:
     if facts["size_choice"] is not None:
         rows["clusters"] += f" ({facts['size_choice']})"
     if facts["cluster_count"] is not None:
-        from sagl.partition.count import ClusterCount
+        from sagl.search.count import ClusterCount
 
         rows["estimated"] = ClusterCount.from_dict(facts["cluster_count"]).in_words()
     for name, value in rows.items():

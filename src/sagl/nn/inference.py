@@ -1,4 +1,4 @@
-"""Prediction that does not depend on company: new samples attend to anchors.
+"""Batch-invariant prediction: new samples attend to anchors.
 
 A sample must get the same answer, to the last bit, alone or among others and in any
 order. Two things stand in the way and both are removed here:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from sagl._version import __version__
 from sagl.evaluation.cka import cka_matrix
-from sagl.partition.count import ClusterCount
 from sagl.report import figures, style, summary
 from sagl.report.embedding import stratified_rows, three_levels, tsne
 from sagl.report.explorer import payload, shown_rows, write_atlas
@@ -29,6 +28,7 @@ from sagl.report.inputs import (
 )
 from sagl.report.run_data import Cluster, RunData, collect
 from sagl.report.saving import Drawing, drawing
+from sagl.search.count import ClusterCount
 from sagl.storage import write_text
 
 __all__ = ["STAGES", "draw_count", "load_extra", "render", "write_report"]

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from sagl.nn import lean
-from sagl.nn.lean import Gradients
+from sagl.nn import fused_step
+from sagl.nn.fused_step import Gradients
 from sagl.nn.network import Network
 from sagl.nn.objective import Loss, Objective
 
@@ -30,8 +30,8 @@ def loss_and_gradients(
         clusters = one_hot(target, len(network.view_networks[0].bias)).to(features[0])
         log_q = network.neighbour_log_q(features, clusters, generator)
         loss = objective(log_q, target)
-    elif lean.takes(network, len(features[0])):
-        return lean.loss_and_gradients(network, objective, features, generator)
+    elif fused_step.takes(network, len(features[0])):
+        return fused_step.loss_and_gradients(network, objective, features, generator)
     else:
         loss = objective(network(features, generator))
     parameters = trained_parameters(network)

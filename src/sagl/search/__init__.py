@@ -7,8 +7,10 @@
 ``weights``    how much each view counts
 ``spectral``   eigenvectors of an affinity, and clusters among their rows
 ``proposals``  spectral clusters of the graph, consensus of several partitions
-``search``     many proposals, annealed, the best one by score
-``unequal``    clusters of unequal sizes, where the evidence for them is clear
-``readout``    a network that predicts given labels
-``vote``       how much the neighbours of a sample have to say beside the network
+``moves``      two clusters merged and another split at once
+``candidates`` many proposals, annealed and moved, the best one by score
+``journal``    what was found so far, kept for a search that may be killed
+``unequal``    clusters of unequal sizes, where they are told apart better
+``stability``  which samples keep their cluster when the search starts elsewhere
+``count``      how many clusters there are
 """

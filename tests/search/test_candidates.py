@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from sagl.evaluation import clustering_accuracy
 from sagl.nn.sparse import CSR
-from sagl.partition.anneal import anneal, softened
-from sagl.partition.journal import Journal
-from sagl.partition.proposals import centre_labels, consensus, spectral_labels
-from sagl.partition.score import (
+from sagl.search.anneal import anneal, smoothed
+from sagl.search.candidates import candidates_of, search
+from sagl.search.journal import Journal
+from sagl.search.proposals import centre_labels, consensus, spectral_labels
+from sagl.search.score import (
     graph_information,
     guesses,
     mutual_information,
@@ -21,8 +22,7 @@ from sagl.partition.score import (
     score,
     split_information,
 )
-from sagl.partition.search import candidates_of, search
-from sagl.partition.space import Space, from_edges
+from sagl.search.space import Space, from_edges
 
 checked = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 C = 4
@@ -149,12 +149,12 @@ class TestAnneal:
 
     def test_a_good_partition_stays(self, problem):
         space, truth = problem
-        labels = anneal(space, softened(truth, C), hot=0.3, steps=40)
+        labels = anneal(space, smoothed(truth, C), hot=0.3, steps=40)
         assert (labels == truth).float().mean() > 0.95
 
     def test_softened_labels_are_distributions(self, problem):
         _, truth = problem
-        Y = softened(truth, C)
+        Y = smoothed(truth, C)
         torch.testing.assert_close(Y.sum(dim=1), torch.ones(len(truth)))
         assert (Y > 0).all()
         assert torch.equal(Y.argmax(dim=1), truth)
@@ -205,7 +205,7 @@ class TestSearch:
             asked.append([x.shape[1] for x in place.views])
             return centre_labels(place, n_clusters, seed)
 
-        monkeypatch.setattr("sagl.partition.search.centre_labels", spy)
+        monkeypatch.setattr("sagl.search.candidates.centre_labels", spy)
         search(space, C, 0, restarts=5)
         assert asked == [[12, 6], [12], [6], [12, 6], [12]]
         asked.clear()
@@ -246,11 +246,11 @@ class TestSearch:
 
             return spy
 
-        monkeypatch.setattr("sagl.partition.search.anneal", killed_after(2))
+        monkeypatch.setattr("sagl.search.candidates.anneal", killed_after(2))
         with pytest.raises(KeyboardInterrupt):
             search(space, C, 3, restarts=3, journal=Journal(tmp_path, {"run": 1}, 0.0))
         computed.clear()
-        monkeypatch.setattr("sagl.partition.search.anneal", killed_after(1))
+        monkeypatch.setattr("sagl.search.candidates.anneal", killed_after(1))
         again, _ = search(
             space, C, 3, restarts=3, journal=Journal(tmp_path, {"run": 1}, 0.0)
         )

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
-from sagl.partition.evidence import Evidence, evidence, line, log_odds, mistaken
-from sagl.partition.score import confusion
-from sagl.partition.space import one_hot
-from tests.partition.conftest import UNEVEN, blobs, space_of
+from sagl.search.evidence import Evidence, evidence, line, log_odds, mistaken
+from sagl.search.score import confusion
+from sagl.search.space import one_hot
+from tests.search.conftest import UNEVEN, blobs, space_of
 
 checked = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 C = 5

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from sagl.evaluation import clustering_accuracy
-from sagl.partition import unequal as module
-from sagl.partition.anneal import anneal, softened
-from sagl.partition.evidence import log_odds, recall
-from sagl.partition.score import score
-from sagl.partition.search import search
-from sagl.partition.unequal import steps_of, unequal
-from tests.partition.conftest import EQUAL, blobs, space_of
+from sagl.search import unequal as module
+from sagl.search.anneal import anneal, smoothed
+from sagl.search.candidates import search
+from sagl.search.evidence import log_odds, recall
+from sagl.search.score import score
+from sagl.search.unequal import steps_of, unequal
+from tests.search.conftest import EQUAL, blobs, space_of
 
 C = 5
 
@@ -47,7 +47,7 @@ def test_others_are_the_starts_of_the_search_let_go(uneven, even_of_uneven):
     starts = [c.labels for c in even_of_uneven if c.own_start]
     assert len(starts) == 3  # two of k-means, one spectral
     for start, other in zip(starts, others, strict=True):
-        soft = softened(start, C)
+        soft = smoothed(start, C)
         labels = anneal(space, soft, hot=0.3, steps=40, first_graph=0.0, sizes="any")
         assert torch.equal(other.labels, labels)
         assert other.score == score(space, labels, C)
@@ -79,7 +79,7 @@ def test_no_cluster_is_left_empty(equal, monkeypatch):
     """Jumps may end with one that nobody is in."""
     space, truth, even = equal
     merged = torch.where(truth == 1, 0, truth)
-    monkeypatch.setattr(module, "jump", lambda *_, **__: merged)
+    monkeypatch.setattr(module, "split_and_merge", lambda *_, **__: merged)
     found = unequal(space, C, 0, even, doubted=False)
     assert clustering_accuracy(truth, found[0].labels) > 0.95
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sagl.partition.doubt import DoubtCurve, doubt_curve, stability
+from sagl.search.stability import DoubtCurve, doubt_curve, stability
 
 checked = settings(max_examples=50, deadline=None, derandomize=True, database=None)
 C = 3

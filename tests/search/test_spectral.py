@@ -5,9 +5,9 @@ import pytest
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import ArpackError
 
-import sagl.partition.spectral as spectral
+import sagl.search.spectral as spectral
 from sagl.evaluation import clustering_accuracy
-from sagl.partition.spectral import cluster_directions, leading_eigenvectors
+from sagl.search.spectral import cluster_directions, leading_eigenvectors
 
 COUNT = 4
 

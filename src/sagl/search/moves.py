@@ -1,9 +1,9 @@
 """Merge two clusters that are mistaken for each other, split one that is two.
 
 Annealing moves samples between clusters that are there. When two clusters share what
-is one, and another holds what are two, no single sample has a reason to move: one
-cluster must jump. Jumps are proposed where they promise most, annealed for a few steps
-and kept if the score rises.
+is one, and another holds what are two, no single sample has a reason to move: the two
+must be merged and the other split at once. Such moves are proposed where they promise
+most, annealed for a few steps and kept if the score rises.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from sagl.partition.anneal import Sizes, Start, anneal_new, outlook
-from sagl.partition.centres import halved
-from sagl.partition.evidence import evidence, mistaken
-from sagl.partition.score import confusion, score, split_information
-from sagl.partition.space import Space
+from sagl.search.anneal import Sizes, Start, anneal_new, outlook
+from sagl.search.centres import halved
+from sagl.search.evidence import evidence, mistaken
+from sagl.search.score import confusion, score, split_information
+from sagl.search.space import Space
 
 PROPOSALS = 200
 CONSIDERED = 10  # pairs to merge, and clusters to split
@@ -26,7 +26,7 @@ _AT_ONCE, _ENTRIES = 10, 1 << 25  # proposals annealed side by side; their soft 
 _DIVISIBLE = 4  # samples that a cluster must have to be split
 
 
-def jump(
+def split_and_merge(
     space: Space,
     labels: Tensor,
     n_clusters: int,
@@ -86,18 +86,18 @@ def _proposals(
     space: Space, labels: Tensor, n_clusters: int, considered: int, sizes: Sizes
 ) -> list[Start]:
     """Partitions with one merge and one split, the most promising first."""
-    judge = mistaken if sizes == "any" else confusion
-    pairs = _alike(judge(space, labels, n_clusters))[:considered]
+    confused = mistaken if sizes == "any" else confusion
+    pairs = _alike(confused(space, labels, n_clusters))[:considered]
     halves = _halves(space, labels, n_clusters)[:considered]
     found = []
     ranked = product(enumerate(pairs), enumerate(halves))
     for (_, (kept, gone)), (_, half) in sorted(ranked, key=lambda m: m[0][0] + m[1][0]):
         split = int(labels[half[0]])
         if split not in (kept, gone):
-            jumped = torch.where(labels == gone, kept, labels)
-            jumped[half] = gone
+            moved = torch.where(labels == gone, kept, labels)
+            moved[half] = gone
             new = torch.tensor([kept, gone, split], device=labels.device)
-            found.append(Start(jumped, new))
+            found.append(Start(moved, new))
     return found
 
 

@@ -18,14 +18,14 @@ from typing import Literal
 
 from torch import Tensor
 
-from sagl.partition.anneal import anneal, polish, softened
-from sagl.partition.evidence import evidence, recall
-from sagl.partition.journal import Journal
-from sagl.partition.moves import filled, jump
-from sagl.partition.proposals import centre_labels
-from sagl.partition.score import score
-from sagl.partition.search import Candidate
-from sagl.partition.space import Space
+from sagl.search.anneal import anneal, reanneal, smoothed
+from sagl.search.candidates import Candidate
+from sagl.search.evidence import evidence, recall
+from sagl.search.journal import Journal
+from sagl.search.moves import filled, split_and_merge
+from sagl.search.proposals import centre_labels
+from sagl.search.score import score
+from sagl.search.space import Space
 
 ClusterSizes = Literal["auto", "balanced", "any"]
 
@@ -69,7 +69,7 @@ def unequal(
     errors = 1 - recall(space, labels, C)
 
     def let_go(start: Tensor) -> Tensor:
-        return polish(space, start, C, sizes="any")
+        return reanneal(space, start, C, sizes="any")
 
     def value(found: Tensor) -> float:
         on_step()
@@ -77,10 +77,10 @@ def unequal(
 
     def from_centres(start: int) -> Tensor:
         centres = centre_labels(space, C, (seed + start) % 2**32)
-        return anneal(space, softened(centres, C), sizes="any")
+        return anneal(space, smoothed(centres, C), sizes="any")
 
-    def jumped(labels: Tensor, considered: int, proposals: int) -> Tensor:
-        labels = jump(
+    def moved(labels: Tensor, considered: int, proposals: int) -> Tensor:
+        labels = split_and_merge(
             space, labels, C, proposals=proposals, considered=considered, sizes="any"
         )
         return filled(space, labels, C)  # fewer clusters always seem better
@@ -90,7 +90,7 @@ def unequal(
     starts += [keep(partial(from_centres, start)) for start in range(_STARTS)]
     best = max(starts, key=value)
     for considered, proposals in _ROUNDS:
-        best = keep(partial(jumped, best, considered, proposals))
+        best = keep(partial(moved, best, considered, proposals))
         on_step()
         if doubted and 1 - recall(space, best, C) >= _FEWER * errors:
             return None

@@ -12,10 +12,10 @@ import math
 
 from torch import Tensor
 
-from sagl.partition.anneal import WARM, anneal, softened
-from sagl.partition.proposals import centre_labels
-from sagl.partition.score import graph_information
-from sagl.partition.space import Space
+from sagl.search.anneal import WARM, anneal, smoothed
+from sagl.search.proposals import centre_labels
+from sagl.search.score import graph_information
+from sagl.search.space import Space
 
 _STARTS = 2  # partitions that each view is asked for
 _STEPS = 30
@@ -47,5 +47,5 @@ def weigh(space: Space, n_clusters: int, seed: int) -> Space:
 
 
 def _clusters(space: Space, n_clusters: int, seed: int) -> Tensor:
-    start = softened(centre_labels(space, n_clusters, seed % 2**32), n_clusters)
+    start = smoothed(centre_labels(space, n_clusters, seed % 2**32), n_clusters)
     return anneal(space, start, hot=WARM, steps=_STEPS)

@@ -10,26 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sagl.partition.anneal import anneal, polish, softened
-from sagl.partition.doubt import stability
-from sagl.partition.journal import Journal
-from sagl.partition.moves import CONSIDERED, PROPOSALS, jump
-from sagl.partition.proposals import centre_labels, consensus, spectral_labels
-from sagl.partition.score import Score, score
-from sagl.partition.space import Space
+from sagl.search.anneal import anneal, reanneal, smoothed
+from sagl.search.journal import Journal
+from sagl.search.moves import CONSIDERED, PROPOSALS, split_and_merge
+from sagl.search.proposals import centre_labels, consensus, spectral_labels
+from sagl.search.score import Score, score
+from sagl.search.space import Space
+from sagl.search.stability import stability
 
 
 class Round(NamedTuple):
-    """So many of the best partitions are improved by jumps; see ``moves.jump``."""
+    """How many of the best partitions are improved, and how far each looks."""
 
-    jumpers: int
+    improved: int
     considered: int
     proposals: int
 
 
 STARTS = 8
 _COMMITTEES = (3, 5)  # how many of the best partitions form a consensus
-# Rounds of jumps: how many of the best jump, and how far each looks.
 _ROUNDS = (Round(2, CONSIDERED, PROPOSALS), Round(1, 16, 400))
 
 
@@ -62,8 +61,8 @@ def search(
         How many k-means partitions are annealed: of all views together and of each
         view alone, in turn. What a good view shows alone, a poor one beside it hides.
     learn : callable, optional
-        Given partitions, the best first, before the last round of jumps: the space
-        with what has been learned from them, by which all are then compared anew.
+        Given partitions, the best first, before the last round of moves: the space with
+        what has been learned from them, by which all are then compared anew.
     journal : Journal, optional
         Keeps what is found, for a search that may be killed.
     on_candidate : callable, optional
@@ -86,7 +85,7 @@ def search(
         for size in _COMMITTEES:
 
             def committee(members: Sequence[Tensor] = best[:size]) -> Tensor:
-                return polish(space, consensus(space, members, C, seed % 2**32), C)
+                return reanneal(space, consensus(space, members, C, seed % 2**32), C)
 
             add(committee, "consensus, annealed")
 
@@ -97,24 +96,24 @@ def search(
     def from_centres(restart: int) -> Tensor:
         place = places[restart % len(places)]
         labels = centre_labels(place, C, (seed + restart) % 2**32)
-        labels = anneal(place, softened(labels, C))
-        return labels if place is space else polish(space, labels, C)
+        labels = anneal(place, smoothed(labels, C))
+        return labels if place is space else reanneal(space, labels, C)
 
     for restart in range(restarts):
         add(partial(from_centres, restart), "k-means, annealed", own_start=True)
     spectral = add(lambda: spectral_labels(space, C, seed % 2**32), "spectral")
-    add(lambda: polish(space, spectral, C), "spectral, annealed", own_start=True)
+    add(lambda: reanneal(space, spectral, C), "spectral, annealed", own_start=True)
     agree()
     for turn in _ROUNDS:
         if learn is not None and turn is _ROUNDS[-1]:
             space = learn([c.labels for c in sorted(found, key=_by_score)])
             found[:] = [c._replace(score=score(space, c.labels, C)) for c in found]
-        for candidate in sorted(found, key=_by_score)[: turn.jumpers]:
+        for candidate in sorted(found, key=_by_score)[: turn.improved]:
             improve = partial(
-                jump, proposals=turn.proposals, considered=turn.considered
+                split_and_merge, proposals=turn.proposals, considered=turn.considered
             )
-            labels = add(partial(improve, space, candidate.labels, C), "jumped")
-            add(partial(polish, space, labels, C), "jumped, annealed")
+            labels = add(partial(improve, space, candidate.labels, C), "moves")
+            add(partial(reanneal, space, labels, C), "moves, annealed")
         agree()
     return sorted(found, key=_by_score), space
 
@@ -128,8 +127,8 @@ def reproduced(found: Sequence[Candidate], n_clusters: int) -> NDArray[np.float6
 def candidates_of(restarts: int = STARTS) -> int:
     """How many candidates ``search`` will look at."""
     agreed = len(_COMMITTEES) * (1 + len(_ROUNDS))
-    jumped = 2 * sum(each.jumpers for each in _ROUNDS)
-    return restarts + 2 + agreed + jumped
+    moved = 2 * sum(each.improved for each in _ROUNDS)
+    return restarts + 2 + agreed + moved
 
 
 def _by_score(candidate: Candidate) -> float:

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sagl.partition.centres import halved
+from sagl.search.centres import halved
 
 checked = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sagl.partition.score import joint, neighbour_information
-from sagl.partition.space import Space, one_hot
+from sagl.search.score import joint, neighbour_information
+from sagl.search.space import Space, one_hot
 
 _TINY = 1e-6
 # The groups of a sample are not independent, so log odds of all clusters together are

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from sagl.evaluation import clustering_accuracy
-from sagl.partition.evidence import evidence
-from sagl.partition.moves import filled, jump
-from sagl.partition.score import confusion, graph_information, score
-from sagl.partition.space import Space
+from sagl.search.evidence import evidence
+from sagl.search.moves import filled, split_and_merge
+from sagl.search.score import confusion, graph_information, score
+from sagl.search.space import Space
 from tests.conftest import clustered_views
 
 C = 4
@@ -25,7 +25,7 @@ def test_a_cluster_too_few_and_one_too_many_are_mended(problem):
     space, truth = problem
     labels = stuck(truth)
     assert clustering_accuracy(truth, labels) < 0.8
-    assert clustering_accuracy(truth, jump(space, labels, C)) > 0.95
+    assert clustering_accuracy(truth, split_and_merge(space, labels, C)) > 0.95
 
 
 def test_the_score_never_falls(problem):
@@ -33,25 +33,29 @@ def test_the_score_never_falls(problem):
     generator = torch.Generator().manual_seed(0)
     for labels in (truth, stuck(truth), torch.randint(C, (160,), generator=generator)):
         before = score(space, labels, C).total
-        assert score(space, jump(space, labels, C, proposals=5), C).total >= before
+        moved = split_and_merge(space, labels, C, proposals=5)
+        assert score(space, moved, C).total >= before
 
 
 def test_no_proposals_leave_the_labels_as_they_are(problem):
     space, truth = problem
-    assert torch.equal(jump(space, truth, C, proposals=0), truth)
+    assert torch.equal(split_and_merge(space, truth, C, proposals=0), truth)
 
 
 def test_only_the_most_promising_merges_and_splits_are_combined(problem):
     space, truth = problem
     labels = stuck(truth)
-    assert torch.equal(jump(space, labels, C, considered=0), labels)
-    assert clustering_accuracy(truth, jump(space, labels, C, considered=1)) > 0.95
+    assert torch.equal(split_and_merge(space, labels, C, considered=0), labels)
+    assert (
+        clustering_accuracy(truth, split_and_merge(space, labels, C, considered=1))
+        > 0.95
+    )
 
 
 def test_nothing_to_propose_where_a_merge_leaves_nothing_to_split(problem):
     space, truth = problem
     labels = truth % 2
-    assert torch.equal(jump(space, labels, 2, proposals=3), labels)
+    assert torch.equal(split_and_merge(space, labels, 2, proposals=3), labels)
 
 
 def test_empty_and_tiny_clusters_are_not_split(problem):
@@ -59,7 +63,7 @@ def test_empty_and_tiny_clusters_are_not_split(problem):
     labels = truth.clone()
     labels[labels == 3] = 0
     labels[:2] = 3
-    found = jump(space, labels, 6)
+    found = split_and_merge(space, labels, 6)
     assert score(space, found, 6).total > score(space, labels, 6).total
     assert clustering_accuracy(truth, found) > clustering_accuracy(truth, labels)
 
@@ -72,7 +76,7 @@ def test_a_cluster_of_one_sample_many_times_is_not_split():
         h[same] = h[same][0]
     space = Space([torch.from_numpy(h - h.mean(axis=0)) for h in rows])
     truth = torch.from_numpy(labels)
-    assert clustering_accuracy(truth, jump(space, truth, C)) > 0.95
+    assert clustering_accuracy(truth, split_and_merge(space, truth, C)) > 0.95
 
 
 def test_confusion_counts_every_sample_under_its_label(problem):
@@ -95,7 +99,7 @@ class TestFreeSizes:
             labels = torch.where(truth == other, one, truth)
             before = clustering_accuracy(truth, labels)
             # To use the empty cluster is what is proposed first.
-            found = jump(space, labels, 5, considered=1, sizes="any")
+            found = split_and_merge(space, labels, 5, considered=1, sizes="any")
             assert clustering_accuracy(truth, found) > max(0.95, before)
             assert len(found.unique()) == 5
 
@@ -105,7 +109,7 @@ class TestFreeSizes:
         arbitrary = torch.randint(5, (len(truth),), generator=generator)
         for labels in (truth, torch.where(truth == 1, 0, truth), arbitrary):
             before = evidence(space, labels, 5).value
-            found = jump(space, labels, 5, proposals=5, sizes="any")
+            found = split_and_merge(space, labels, 5, proposals=5, sizes="any")
             assert evidence(space, found, 5).value >= before
 
 

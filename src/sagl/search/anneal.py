@@ -24,8 +24,8 @@ import torch
 from torch import Tensor
 
 from sagl.nn.sparse import CSR, multiply
-from sagl.partition.evidence import log_odds
-from sagl.partition.space import Space, affinity, mean_of, one_hot, row_stochastic
+from sagl.search.evidence import log_odds
+from sagl.search.space import Space, affinity, mean_of, one_hot, row_stochastic
 
 Sizes = Literal["balanced", "any"]  # of clusters
 
@@ -33,7 +33,7 @@ GRAPH_WEIGHT = 0.5
 START, WARM, COOL, COLD = 1.0, 0.5, 0.3, 0.1
 _BALANCE_ROUNDS = 3
 _NEW_GRAPHS = 3  # how often the graph of z is built anew
-_SOFTNESS = 0.3  # of labels that annealing starts from
+_SMOOTHING = 0.3  # of labels that annealing starts from
 _CALM = 0.1  # of log odds: at the lowest temperature they are taken as they are
 
 
@@ -61,11 +61,11 @@ def anneal(
         if step >= first and (step - first) % every == 0:
             graph = _with_graph_of(z, space)
         p = _representations(space, z, graph, centred, sizes)
-        Y = _condensed(p, hot * (cold / hot) ** (step / steps), sizes)
+        Y = _sinkhorn_assignment(p, hot * (cold / hot) ** (step / steps), sizes)
     return Y.argmax(dim=1)
 
 
-def polish(
+def reanneal(
     space: Space,
     labels: Tensor,
     n_clusters: int,
@@ -75,7 +75,7 @@ def polish(
     sizes: Sizes = "balanced",
 ) -> Tensor:
     """Labels (n,) that labels (n,) condense to when they are warmed up a little."""
-    soft = softened(labels, n_clusters)
+    soft = smoothed(labels, n_clusters)
     return anneal(space, soft, hot=hot, steps=steps, first_graph=0.0, sizes=sizes)
 
 
@@ -104,7 +104,7 @@ def anneal_new(
     """
     new = [start.new for start in starts]
     n_clusters = near.shape[1]
-    Y = [softened(start.labels, n_clusters) for start in starts]
+    Y = [smoothed(start.labels, n_clusters) for start in starts]
     for step in range(steps):
         moving = torch.cat([y[:, k] for y, k in zip(Y, new, strict=True)], dim=1)
         centred = moving - moving.mean(dim=0)
@@ -113,7 +113,7 @@ def anneal_new(
         parts = torch.split(p, [len(k) for k in new], dim=1)
         temperature = COOL * (COLD / COOL) ** (step / steps)
         Y = [
-            _condensed(near.index_copy(1, k, part), temperature, sizes)
+            _sinkhorn_assignment(near.index_copy(1, k, part), temperature, sizes)
             for k, part in zip(new, parts, strict=True)
         ]
     return [y.argmax(dim=1) for y in Y]
@@ -124,16 +124,16 @@ def outlook(
     space: Space, labels: Tensor, n_clusters: int, sizes: Sizes = "balanced"
 ) -> tuple[Tensor, CSR]:
     """p, (n, C), and the graph that annealing would have near labels (n,)."""
-    Y = softened(labels, n_clusters)
+    Y = smoothed(labels, n_clusters)
     centred = Y - Y.mean(dim=0)
     z = [fit.left_out(centred) for fit in space.fits]
     graph = _with_graph_of(z, space)
     return _representations(space, z, graph, centred, sizes), graph
 
 
-def softened(labels: Tensor, n_clusters: int) -> Tensor:
+def smoothed(labels: Tensor, n_clusters: int) -> Tensor:
     """Labels as soft labels that annealing can still change."""
-    return (1 - _SOFTNESS) * one_hot(labels, n_clusters) + _SOFTNESS / n_clusters
+    return (1 - _SMOOTHING) * one_hot(labels, n_clusters) + _SMOOTHING / n_clusters
 
 
 def _representations(
@@ -151,7 +151,7 @@ def _comparable(p: Tensor, centred: Tensor, sizes: Sizes) -> Tensor:
     return p / p.std(dim=0).clamp_min(1e-6)
 
 
-def _condensed(p: Tensor, temperature: float, sizes: Sizes) -> Tensor:
+def _sinkhorn_assignment(p: Tensor, temperature: float, sizes: Sizes) -> Tensor:
     """softmax; for balanced sizes, shares brought close to equal (Sinkhorn's steps)."""
     Y = torch.softmax(p / temperature, dim=1)
     if sizes == "any":

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sagl.nn.sparse import multiply
-from sagl.partition.score import score
-from sagl.partition.space import (
+from sagl.search.score import score
+from sagl.search.space import (
     Ridge,
     Space,
     Spectrum,
@@ -131,9 +131,9 @@ def test_a_view_alone_is_made_once_however_views_count(problem):
 
 def test_judges_are_as_stiff_as_a_cluster_is_large_and_made_once(problem):
     space, truth = problem
-    judges = space.judges(4)
-    assert space.judges(4) is judges
-    assert space.weighted([1.0, 2.0]).judges(4) is judges
+    judges = space.scoring_fits(4)
+    assert space.scoring_fits(4) is judges
+    assert space.weighted([1.0, 2.0]).scoring_fits(4) is judges
     Y = one_hot(truth, 4) - 0.25
     for judge, x in zip(judges, space.views, strict=True):
         expected = Ridge(Spectrum(x), len(truth) / 4).left_out(Y)
@@ -143,8 +143,8 @@ def test_judges_are_as_stiff_as_a_cluster_is_large_and_made_once(problem):
 def test_judges_say_the_same_of_twice_as_many_samples():
     x, labels = normal(40, 6), torch.arange(40) % 4
     Y = one_hot(labels, 4) - 0.25
-    once = Space([x]).judges(4)[0].weights(Y)
-    twice = Space([torch.cat([x, x])]).judges(4)[0].weights(torch.cat([Y, Y]))
+    once = Space([x]).scoring_fits(4)[0].weights(Y)
+    twice = Space([torch.cat([x, x])]).scoring_fits(4)[0].weights(torch.cat([Y, Y]))
     torch.testing.assert_close(once, twice)
 
 

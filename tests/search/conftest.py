@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from sagl import Views
-from sagl.partition.space import Space
+from sagl.search.space import Space
 from tests.conftest import clustered_views
 
 UNEVEN = (300, 120, 60, 30, 15)

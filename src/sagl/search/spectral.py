@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
 
-from sagl.partition.centres import kmeans_labels
+from sagl.search.centres import kmeans_labels
 
 _DENSE_ROWS = 500
 

@@ -8,7 +8,7 @@ nothing, so both are zero; a cluster split in two without reason is confused wit
 other half and gains nothing. The first term asks for what linear models of every
 view agree on, the second for what the neighbourhood agrees on: each alone can be
 cheated by a partition that only a linear model, or only a graph, would draw. The linear
-models are stiff ones (``Space.judges``), not those by which clusters are drawn.
+models are stiff ones (``Space.scoring_fits``), not those by which clusters are drawn.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sagl.partition.space import Ridge, Space, one_hot
+from sagl.search.space import Ridge, Space, one_hot
 
 # How much of what neighbours tell is told by those in the network's attention graph.
 _ATTENTION = 0.5
@@ -40,7 +40,7 @@ class Score(NamedTuple):
 @torch.no_grad()
 def score(space: Space, labels: Tensor, n_clusters: int) -> Score:
     """Score of labels 0 … C − 1, (n,)."""
-    tables = guesses(space.judges(n_clusters), labels, n_clusters)
+    tables = guesses(space.scoring_fits(n_clusters), labels, n_clusters)
     weighed = list(zip(space.weights, tables, strict=True))
     linear = sum(weight * mutual_information(table) for weight, table in weighed)
     agreed = sum(weight * float(table.trace()) for weight, table in weighed)
@@ -126,12 +126,12 @@ def confusion(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
     return space.mean(guesses(space.fits, labels, n_clusters))
 
 
-def guesses(judges: Sequence[Ridge], labels: Tensor, n_clusters: int) -> list[Tensor]:
+def guesses(fits: Sequence[Ridge], labels: Tensor, n_clusters: int) -> list[Tensor]:
     """Per view, counts of (predicted without the sample, label), (C, C)."""
     Y = one_hot(labels, n_clusters)
     share = Y.mean(dim=0)
     # An empty cluster has no share to be predicted: nobody is put into it.
-    predicted = [(judge.left_out(Y - share) + share).argmax(dim=1) for judge in judges]
+    predicted = [(fit.left_out(Y - share) + share).argmax(dim=1) for fit in fits]
     return [joint(p, labels, n_clusters) for p in predicted]
 
 

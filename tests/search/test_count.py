@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sagl.partition.count import (
+from sagl.search.count import (
     ClusterCount,
     CountPoint,
     _point,

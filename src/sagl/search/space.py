@@ -141,7 +141,9 @@ class Space:
         self.weights = weights  # how much each view counts; their sum is one
         self.neighbours = neighbours
         self._alone: dict[int, Space] = {}  # by view, once asked for
-        self._judges: dict[int, list[Ridge]] = {}  # by number of clusters, likewise
+        self._scoring_fits: dict[
+            int, list[Ridge]
+        ] = {}  # by number of clusters, likewise
         self.affinity = affinity(self.side_by_side(views), neighbours)
         self.graph = row_stochastic(self.affinity)
         self.pairs = _pairs(self.affinity)
@@ -162,7 +164,7 @@ class Space:
         total = sum(weights)
         shares = [weight / total for weight in weights]
         space = self._like(range(len(self.views)), shares)
-        space._alone, space._judges = self._alone, self._judges
+        space._alone, space._scoring_fits = self._alone, self._scoring_fits
         return space
 
     def attending(self, attention: CSR | None) -> Space:
@@ -171,7 +173,7 @@ class Space:
         space.attention = attention
         return space
 
-    def judges(self, n_clusters: int) -> list[Ridge]:
+    def scoring_fits(self, n_clusters: int) -> list[Ridge]:
         """Per view, the stiff regression by which partitions are compared; made once.
 
         Its penalty weighs as much as the samples of one cluster, so that what it says
@@ -179,10 +181,10 @@ class Space:
         finds a plane through any cluster and takes both sides for clusters of their
         own.
         """
-        if n_clusters not in self._judges:
+        if n_clusters not in self._scoring_fits:
             penalty = len(self) / n_clusters
-            self._judges[n_clusters] = [Ridge(s, penalty) for s in self.spectra]
-        return self._judges[n_clusters]
+            self._scoring_fits[n_clusters] = [Ridge(s, penalty) for s in self.spectra]
+        return self._scoring_fits[n_clusters]
 
     def _like(self, kept: Sequence[int], weights: list[float]) -> Space:
         space = Space.__new__(Space)  # what was decomposed stays

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from sagl.partition.space import Space
-from sagl.partition.weights import weigh
+from sagl.search.space import Space
+from sagl.search.weights import weigh
 from tests.conftest import clustered_views
 
 C = 4

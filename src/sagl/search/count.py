@@ -24,10 +24,10 @@ from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
 from sagl.nn.neighbours import unit_rows
-from sagl.partition.anneal import anneal, polish
-from sagl.partition.proposals import spectral_labels
-from sagl.partition.score import graph_information, guesses, mutual_information
-from sagl.partition.space import Ridge, Space, one_hot
+from sagl.search.anneal import anneal, reanneal
+from sagl.search.proposals import spectral_labels
+from sagl.search.score import graph_information, guesses, mutual_information
+from sagl.search.space import Ridge, Space, one_hot
 
 _PARTITIONS = 6
 _RESAMPLE = 0.7  # the share of the samples that each partition is found on
@@ -128,10 +128,10 @@ def count_clusters(
     resamples = [rng.permutation(n)[:size] for _ in range(_PARTITIONS)]
     near = min(_NEIGHBOURS, max(2, round(_NEIGHBOUR_SHARE * size)))
     spaces = [Space([x[rows] for x in views], near) for rows in map(np.sort, resamples)]
-    judges = [[Ridge(s, _PENALTY) for s in space.spectra] for space in spaces]
+    fits = [[Ridge(s, _PENALTY) for s in space.spectra] for space in spaces]
     curve = []
     for n_clusters in candidates:
-        point = _try(spaces, judges, views, n_clusters, seed)
+        point = _try(spaces, fits, views, n_clusters, seed)
         curve.append(point)
         if on_candidate is not None:
             on_candidate(point)
@@ -140,7 +140,7 @@ def count_clusters(
 
 def _try(
     spaces: Sequence[Space],
-    judges: Sequence[Sequence[Ridge]],
+    fits: Sequence[Sequence[Ridge]],
     views: Sequence[Tensor],
     n_clusters: int,
     seed: int,
@@ -149,11 +149,11 @@ def _try(
     for i, space in enumerate(spaces):
         if i % 2:
             start = spectral_labels(space, n_clusters, seed + i)
-            labels = polish(space, start, n_clusters, steps=_POLISH)
+            labels = reanneal(space, start, n_clusters, steps=_POLISH)
         else:
             start = _random_start(space, n_clusters, seed + i)
             labels = anneal(space, start, hot=_HOT, steps=_STEPS)
-        told.append(_information(space, judges[i], labels, n_clusters))
+        told.append(_information(space, fits[i], labels, n_clusters))
         everywhere.append(_carried_over(space, labels, views, n_clusters))
     agreement = np.eye(len(spaces))
     for i, j in combinations(range(len(spaces)), 2):
@@ -164,10 +164,10 @@ def _try(
 
 
 def _information(
-    space: Space, judges: Sequence[Ridge], labels: Tensor, n_clusters: int
+    space: Space, fits: Sequence[Ridge], labels: Tensor, n_clusters: int
 ) -> float:
-    """As ``score``, by a stricter judge and the graph of all views."""
-    tables = guesses(judges, labels, n_clusters)
+    """As ``score``, by a stiffer regression and the graph of all views."""
+    tables = guesses(fits, labels, n_clusters)
     linear = sum(mutual_information(table) for table in tables) / len(tables)
     return linear + graph_information(space, labels, n_clusters)
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sagl.nn import Network, Objective, lean
+from sagl.nn import Network, Objective, fused_step
 from tests.nn.slow import normal
 
 checked = settings(max_examples=60, deadline=None, derandomize=True, database=None)
@@ -56,7 +56,7 @@ def test_equals_autograd(
     slow, slow_grads = by_autograd(
         network, objective, features, torch.Generator().manual_seed(seed)
     )
-    fast, fast_grads = lean.loss_and_gradients(
+    fast, fast_grads = fused_step.loss_and_gradients(
         network, objective, features, torch.Generator().manual_seed(seed)
     )
     torch.testing.assert_close(tuple(fast), tuple(term.detach() for term in slow))
@@ -74,7 +74,7 @@ def test_dropout_belongs_to_training(train):
 
     def loss(seed):
         generator = torch.Generator().manual_seed(seed)
-        found, _ = lean.loss_and_gradients(
+        found, _ = fused_step.loss_and_gradients(
             network, Objective(1.0, 1.0), features, generator
         )
         return float(found.total)
@@ -87,7 +87,7 @@ def test_dropout_belongs_to_training(train):
     [("sparse", 512, True), ("sparse", 513, False), ("identity", 10, False)],
 )
 def test_takes_small_batches_that_have_a_graph(graph, n, taken):
-    assert lean.takes(build([4], 3, graph=graph), n) is taken
+    assert fused_step.takes(build([4], 3, graph=graph), n) is taken
 
 
 def test_leaves_the_network_as_it_was():
@@ -95,7 +95,7 @@ def test_leaves_the_network_as_it_was():
     before = {name: p.clone() for name, p in network.named_parameters()}
     features = [normal(8, width, seed=width) for width in (4, 6)]
     copies = [h.clone() for h in features]
-    lean.loss_and_gradients(network, Objective(1.0, 1.0), features)
+    fused_step.loss_and_gradients(network, Objective(1.0, 1.0), features)
     for name, p in network.named_parameters():
         assert torch.equal(p, before[name])
         assert p.grad is None
