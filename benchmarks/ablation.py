@@ -10,11 +10,12 @@ class and the neighbours of a row, off the diagonal, mean over rows and views. S
 are processor time of the fit.
 
 A part that has a parameter is taken away by it, the others by putting something else in
-the place of a name in the library while a variant is fitted, measured and asked
+the place of a name in the library while a variant is fitted and predicts
 (``VARIANTS``). Differences are to ``full``, set by set and seed by seed.
 
 Runs are kept in benchmarks/runs/ablation.jsonl.gz by set, seed, variant and revision of
-the algorithm, and what is there is not measured again. Small sets come first.
+the algorithm, and what is there is not measured again; --minutes 0 prints it. Small
+sets come first.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cache import TABLES, Job, measure
@@ -43,11 +45,11 @@ from sagl.evaluation.metrics import clustering_accuracy, nmi
 from sagl.nn.network import Linear, Network, ViewNetwork
 from sagl.nn.sparse import CSR
 from sagl.partition.space import Spectrum
-from sagl.settings import Settings
 from sagl.training.trainer import Trainer
 
 TABLE = TABLES / "ablation.jsonl.gz"
 FULL = "full"
+KEY = ("variant", "set", "seed")
 NEAREST = 5  # neighbours, in the variant of this name
 # Title and digits of each measure.
 MEASURES = {
@@ -90,15 +92,11 @@ def nearest_graph(
 
 
 def trained_on_all(
-    network: Network,
-    features: Sequence[Tensor],
-    partitions: Sequence[Tensor],
-    settings: Settings,
-    device: torch.device,
+    network: Network, features: Sequence[Tensor], *rest: Any
 ) -> CSR | None:
     """In the place of ``cross_fitted``: samples attend by weights trained on them."""
     trained = copy.deepcopy(network)
-    pipeline.train(trained, features, partitions, settings, device)
+    pipeline.train(trained, features, *rest)
     return pipeline.attention_among(trained, features)
 
 
@@ -181,46 +179,38 @@ def run(job: Job, data: Path) -> Job:
 
 
 def markdown(results: Sequence[Job], column: str) -> str:
-    """A row per variant: mean and deviation over seeds of each set, and of all.
+    """A row per variant: each set, the mean over all sets, and what differs from full.
 
-    The mean over sets is given where there is a run of each set. The difference is
-    that of the runs that both have.
+    The mean is given where there is a run of each set; the difference is that of the
+    runs that both have.
     """
-    variants, sets, seeds = (
-        list(dict.fromkeys(result[key] for result in results))
-        for key in ("variant", "set", "seed")
-    )
-    values = np.full((len(variants), len(sets), len(seeds)), np.nan)
-    for r in results:
-        place = (
-            variants.index(r["variant"]),
-            sets.index(r["set"]),
-            seeds.index(r["seed"]),
-        )
-        values[place] = np.nan if r[column] is None else r[column]
+    names = {key: list(dict.fromkeys(r[key] for r in results)) for key in KEY}
+    values = np.full([len(names[key]) for key in KEY], np.nan)
+    for result in results:
+        place = tuple(names[key].index(result[key]) for key in KEY)
+        values[place] = np.nan if result[column] is None else result[column]
+    runs = dict(zip(names["variant"], values, strict=True))
     title, digits = MEASURES[column]
-    lines = [f"| {title} | {' | '.join(sets)} | mean | difference |"]
-    lines.append("|---" * (len(sets) + 3) + "|")
-    for variant, row in zip(variants, np.ma.masked_invalid(values), strict=True):
-        cells = [spread(of_set, digits) for of_set in row]
-        complete = not row.mask.all(axis=1).any()
-        cells.append(f"{row.mean(axis=1).mean():.{digits}f}" if complete else "–")
-        if FULL in variants and variant != FULL:
-            difference = row - values[variants.index(FULL)]
-            cells.append(spread(difference.mean(axis=0), digits, sign="+z"))
-        else:
-            cells.append("")
+    lines = [f"| {title} | {' | '.join(names['set'])} | mean | difference |"]
+    lines.append("|---" * (len(names["set"]) + 3) + "|")
+    for variant, row in runs.items():
+        cells = [cell(of_set[None], digits) for of_set in row]
+        cells.append("–" if "–" in cells else cell(row, digits))
+        other = variant != FULL and FULL in runs
+        cells.append(cell(row - runs[FULL], digits, sign="+z") if other else "")
         lines.append(f"| {variant} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def spread(values: np.ma.MaskedArray, digits: int, sign: str = "") -> str:
-    """Mean ± deviation of the values that are there."""
-    there = np.ma.masked_invalid(values).compressed()
-    if not len(there):
+def cell(values: NDArray[np.float64], digits: int, sign: str = "") -> str:
+    """Mean over sets (rows) ± deviation over the seeds (columns) that all sets have."""
+    values = values[~np.isnan(values).all(axis=1)]
+    if not len(values):
         return "–"
-    text = f"{there.mean():{sign}.{digits}f}"
-    return text if len(there) == 1 else f"{text} ± {there.std():.{digits}f}"
+    by_seed = values.mean(axis=0)
+    by_seed = by_seed[~np.isnan(by_seed)]
+    text = f"{np.nanmean(values, axis=1).mean():{sign}.{digits}f}"
+    return text if len(by_seed) < 2 else f"{text} ± {by_seed.std():.{digits}f}"
 
 
 def main() -> None:
