@@ -13,7 +13,9 @@ from __future__ import annotations
 import fcntl
 import gzip
 import json
+import math
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -60,27 +62,38 @@ def measure(
     table: Path,
     workers: int,
     revision: str | None = REVISION,
+    minutes: float = math.inf,
 ) -> list[Job]:
     """Run each job that the table does not hold yet; return all results.
 
-    Without a revision, jobs name it themselves where results depend on it.
+    Without a revision, jobs name it themselves where results depend on it. After so
+    many ``minutes`` no job is begun; the results are those there are.
     """
     jobs = list(jobs)
     common = {} if revision is None else {"revision": revision}
     keys = [_text({**job, **common}) for job in jobs]
     known = read(table)
+    deadline = time.time() + 60 * minutes
     with ProcessPoolExecutor(workers) as pool:
         running = {
-            pool.submit(run, job): (key, job)
+            pool.submit(_in_time, run, job, deadline): (key, job)
             for key, job in zip(keys, jobs, strict=True)
             if key not in known
         }
         for future in as_completed(running):
             key, job = running[future]
-            known[key] = future.result()
-            add(table, {key: known[key]})
-            print(f"{len(known)}: {job} {known[key]}", flush=True)
-    return [{**job, **known[key]} for key, job in zip(keys, jobs, strict=True)]
+            result = future.result()
+            if result is None:
+                continue
+            known[key] = result
+            add(table, {key: result})
+            print(f"{len(known)}: {job} {result}", flush=True)
+    done = [(job, key) for job, key in zip(jobs, keys, strict=True) if key in known]
+    return [{**job, **known[key]} for job, key in done]
+
+
+def _in_time(run: Callable[[Job], Job], job: Job, deadline: float) -> Job | None:
+    return run(job) if time.time() < deadline else None
 
 
 def unpack(table: Path, out: Path) -> None:

@@ -43,16 +43,26 @@ def all_views(directory: Path) -> dict[str, list[str]]:
     }
 
 
+def by_size(directory: Path, names: Sequence[str]) -> list[str]:
+    """The sets of these names, the one with the fewest samples first."""
+    return sorted(names, key=lambda name: _meta(directory, name)["train"])
+
+
 def load(directory: Path, name: str, views: Sequence[str] | None = None) -> Split:
     """One set with these views, or with those that the tables use."""
-    root = directory / name
-    if not root.is_dir():
-        raise SystemExit(f"{root} is not there: pass the features' place with --data")
+    root, meta = directory / name, _meta(directory, name)
     wanted = views or DEFAULT_VIEWS[name]
     parts = {
         part: Views({v: np.load(root / part / f"{v}.npy") for v in wanted})
         for part in ("train", "test")
     }
-    classes = json.loads((root / "meta.json").read_text())["classes"]
     labels = np.load(root / "test" / "labels.npy")
-    return Split(parts["train"], parts["test"], labels, classes)
+    return Split(parts["train"], parts["test"], labels, meta["classes"])
+
+
+def _meta(directory: Path, name: str) -> dict[str, Any]:
+    root = directory / name
+    if not root.is_dir():
+        raise SystemExit(f"{root} is not there: pass the features' place with --data")
+    meta: dict[str, Any] = json.loads((root / "meta.json").read_text())
+    return meta

@@ -42,6 +42,14 @@ def test_what_was_measured_is_not_measured_again(tmp_path):
             cache.measure(jobs, refuse, table, 1, revision)
 
 
+def test_nothing_is_begun_after_the_time(tmp_path):
+    table = tmp_path / "table.jsonl.gz"
+    first, second = {"n": 2}, {"n": 3}
+    cache.measure([first], square, table, 1, minutes=1)
+    done = cache.measure([first, second], refuse, table, 1, minutes=0)
+    assert done == [{"n": 2, "value": 4}]
+
+
 def test_the_same_runs_are_the_same_bytes(tmp_path):
     runs = {json.dumps({"n": n}): {"value": n} for n in range(5)}
     for name, order in (("a", list(runs)), ("b", list(runs)[::-1])):
