@@ -44,7 +44,7 @@ from sagl.evaluation.graphs import neighbour_counts, row_weight_inside
 from sagl.evaluation.metrics import clustering_accuracy, nmi
 from sagl.nn.network import Linear, Network, ViewNetwork
 from sagl.nn.sparse import CSR
-from sagl.partition.space import Spectrum
+from sagl.search.space import Spectrum
 from sagl.training.trainer import Trainer
 
 TABLE = TABLES / "ablation.jsonl.gz"
@@ -118,7 +118,7 @@ UNTRAINED = {
     "sagl.pipeline._NOISE": 0.0,
     "sagl.training.trainer.Trainer.run": not_trained,
 }
-SCORE = "sagl.partition.score._ATTENTION"
+SCORE = "sagl.search.score._ATTENTION"
 VARIANTS = {
     FULL: Variant(),
     "identity": Variant({"graph": "identity"}),
@@ -128,7 +128,7 @@ VARIANTS = {
         {"width": 2**20},
         {
             **UNTRAINED,
-            "sagl.partition.space.Spectrum.leading": all_columns,
+            "sagl.search.space.Spectrum.leading": all_columns,
             "sagl.nn.network.ViewNetwork.attention_graph": nearest_graph,
             "sagl.nn.inference.entmax_rows": nearest_anchors,
         },

@@ -540,7 +540,7 @@ class TestRefused:
 
 def test_progress_counts_samples(tmp_path, capsys):
     run(tmp_path / "s", progress=True)
-    assert "extracting: 100 of 100 samples" in capsys.readouterr().err
+    assert "extracting: samples 100 of 100" in capsys.readouterr().err
     run(tmp_path / "t", progress=False)
     assert capsys.readouterr().err == ""
 

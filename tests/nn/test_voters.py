@@ -54,7 +54,7 @@ def test_a_ballot_counts_heads(found, labels):
 def test_votes_are_added_to_what_the_views_say(network, anchors, voters):
     new = features(9, seed=2)
     alone = Predictor(network, anchors).answer(new)
-    answer = Predictor(network, anchors, voters).answer(new)
+    answer = Predictor(network, anchors, voters=voters).answer(new)
     for one, other in zip(answer.p, alone.p, strict=True):
         assert torch.equal(one, other)
     expected = torch.stack(alone.p).mean(dim=0)
@@ -69,7 +69,7 @@ def test_votes_are_added_to_what_the_views_say(network, anchors, voters):
 
 
 def test_company_does_not_matter(network, anchors, voters):
-    predictor = Predictor(network, anchors, voters)
+    predictor = Predictor(network, anchors, voters=voters)
     new = features(50, seed=2)
     together = predictor.answer(new)
     for rows in ([0], [49, 3], list(range(10, 40)), list(range(49, -1, -1))):
@@ -81,7 +81,7 @@ def test_equally_near_voters_are_chosen_alike_in_any_company(network, anchors, v
     twice = voters._replace(
         features=[x[:3].repeat(20, 1) for x in voters.features], nearest=5
     )
-    predictor = Predictor(network, anchors, twice)
+    predictor = Predictor(network, anchors, voters=twice)
     new = features(50, seed=2)
     together = predictor.answer(new)
     for rows in ([7], [49, 3], list(range(49, -1, -1))):
@@ -90,7 +90,7 @@ def test_equally_near_voters_are_chosen_alike_in_any_company(network, anchors, v
 
 def test_a_sample_without_direction_gets_an_answer(network, anchors, voters):
     nothing = [torch.zeros(1, width) for width in WIDTHS]
-    q = Predictor(network, anchors, voters).answer(nothing).q
+    q = Predictor(network, anchors, voters=voters).answer(nothing).q
     assert torch.isfinite(q).all()
 
 
@@ -99,4 +99,4 @@ def test_many_voters_are_asked_in_smaller_blocks(network, anchors, voters):
         features=[x.repeat(500, 1) for x in voters.features],
         labels=voters.labels.repeat(500),
     )
-    assert 2 <= Predictor(network, anchors, many).block_rows < 256
+    assert 2 <= Predictor(network, anchors, voters=many).block_rows < 256
