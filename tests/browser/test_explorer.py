@@ -42,7 +42,8 @@ def test_click_walk_rename_reload_export(report, payload, demo_run, tmp_path):
     assert report.text("#sample-id") == arrays["ids"][first]
     image = page.locator("#panel .picture img")
     assert image.get_attribute("alt") == arrays["ids"][first]
-    assert image.evaluate("image => image.naturalWidth") == 8
+    width = "image => image.decode().then(() => image.naturalWidth)"  # once it is there
+    assert image.evaluate(width) == 8
 
     # Its neighbours in each view's graph, with their weights.
     for view, about in enumerate(header["views"]):
