@@ -165,7 +165,7 @@ def draw_run(data: RunData, tsne_rows: int = _TSNE_ROWS) -> Iterator[Drawing]:
         gamma, beta = model.settings_.gamma, model.settings_.beta
         ax = figures.draw_losses(model.history_, gamma=gamma, beta=beta)[0]
         yield drawing("Loss", ax, "loss")
-    if any(record.get("sparsity") is not None for record in model.history_):
+    if sum(record.get("sparsity") is not None for record in model.history_) > 1:
         ax = figures.draw_sparsity(model.history_, model.view_names_)
         yield drawing("Sparsity of the graphs in training", ax, "sparsity")
     for i, (name, graph) in enumerate(data.graphs.items()):

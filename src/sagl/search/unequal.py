@@ -34,6 +34,9 @@ _ROUNDS = ((10, 100), (16, 400))  # how many considered and proposed, as in ``se
 # What must be left of the errors. Right balanced clusters lose up to 6 % of theirs by
 # being let go; unequal groups that balanced clusters cut to pieces, 18 % and more.
 _FEWER = 0.9
+# What must be gained of the share of information that is told: where sizes differ but a
+# little, clusters of any size have fewer errors and are no better.
+_MORE = 0.04
 
 
 def unequal(
@@ -66,7 +69,7 @@ def unequal(
     # few and near that crumbs look whole to them.
     space = space.attending(None)
     labels = even[0].labels
-    errors = 1 - recall(space, labels, C)
+    errors, share = 1 - recall(space, labels, C), evidence(space, labels, C).share
 
     def let_go(start: Tensor) -> Tensor:
         return reanneal(space, start, C, sizes="any")
@@ -92,7 +95,9 @@ def unequal(
     for considered, proposals in _ROUNDS:
         best = keep(partial(moved, best, considered, proposals))
         on_step()
-        if doubted and 1 - recall(space, best, C) >= _FEWER * errors:
+        fewer = 1 - recall(space, best, C) < _FEWER * errors
+        more = evidence(space, best, C).share > share + _MORE
+        if doubted and not (fewer and more):
             return None
     others = [let_go(candidate.labels) for candidate in even if candidate.own_start]
     return [

@@ -44,10 +44,10 @@ class ProgressBar(Callback):
 
     def on_record(self, trainer: Trainer) -> None:
         record = trainer.history[-1]
-        self._bar.note(
-            f"loss {record['loss']:.3f}, moving {record['changed']:.1%}, "
-            f"clusters {record['clusters']}"
-        )
+        note = f"loss {record['loss']:.3f}"
+        if "changed" in record:
+            note += f", moving {record['changed']:.1%}, clusters {record['clusters']}"
+        self._bar.note(note)
 
     def on_train_end(self, trainer: Trainer) -> None:
         self._open.close()
@@ -70,6 +70,6 @@ class StopWhenStable(Callback):
 
     def on_record(self, trainer: Trainer) -> None:
         last = trainer.history[-self.patience :]
-        still = all(record["changed"] <= self.tolerance for record in last)
+        still = all(record.get("changed", 1) <= self.tolerance for record in last)
         if len(last) == self.patience and still:
             trainer.stop = True

@@ -156,10 +156,11 @@ class Trainer:
             "pseudo_label": label,
             "diversity": spread,
             "alignment": agreement,
-            "changed": int(self._changed) / self._seen,
-            "clusters": int((torch.bincount(self.labels + 1)[1:] > 0).sum()),
-            "sparsity": self._sparsity(),
         }
+        if self.partitions is None:  # else clusters are given, and not always the same
+            record["changed"] = int(self._changed) / self._seen
+            record["clusters"] = int((torch.bincount(self.labels + 1)[1:] > 0).sum())
+            record["sparsity"] = self._sparsity()
         if not np.isfinite(total):
             self._diverged(f"the loss became {total}")
         self.history.append(record)
