@@ -264,6 +264,7 @@ def draw(table: Mapping[tuple[str, str, str], dict[str, list]], path: Path) -> N
 
     mpl.use("agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     means = {(key[0], key[2]): cell for key, cell in table.items() if key[1] == "mean"}
     sets = sorted({name for name, _ in means})
@@ -295,6 +296,9 @@ def draw(table: Mapping[tuple[str, str, str], dict[str, list]], path: Path) -> N
                 zorder=3 if method == OURS else 2,
             )
         ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_title(name, fontsize=10)
         ax.grid(alpha=0.3)
         ax.tick_params(labelsize=8)

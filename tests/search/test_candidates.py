@@ -126,7 +126,9 @@ class TestScore:
         without = score(space, truth, C).graph
         expected = 0.5 * mutual_information(table + table.T) + 0.5 * without
         assert neighbour_information(attending, truth, C) == pytest.approx(expected)
-        assert score(attending, truth, C).graph == pytest.approx(expected)
+        found = score(attending, truth, C)
+        assert found.graph == pytest.approx(expected)
+        assert found.total == pytest.approx(found.linear + expected)
         assert expected < 0.8 * without
         assert space.attention is None
 
