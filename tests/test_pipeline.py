@@ -259,6 +259,26 @@ class TestModel:
         one = model.attention_graph(views, together=True)
         np.testing.assert_allclose(one.sum(axis=1), 1, atol=1e-5)
 
+    @pytest.mark.parametrize("normalize", ["none", "center"])
+    @pytest.mark.parametrize("scale", [0.01, 100.0])
+    def test_features_of_any_scale_give_the_same_answers(self, normalize, scale):
+        views, _ = clustered_views(200, spread=2.0)
+        centred = {name: h - h.mean(axis=0) for name, h in views.items()}
+        scaled = {name: scale * h for name, h in centred.items()}
+        one, other = (
+            SAGL(C, normalize=normalize, steps=5, random_state=0).fit(given)
+            for given in (centred, scaled)
+        )
+        assert clustering_accuracy(one.labels_, other.labels_) > 0.98
+        assert other.confidence_.mean() == pytest.approx(
+            one.confidence_.mean(), abs=0.02
+        )
+        degrees = [
+            model.attention_graph(given, together=True).nnz
+            for model, given in ((one, centred), (other, scaled))
+        ]
+        assert degrees[1] == pytest.approx(degrees[0], rel=0.2)
+
     def test_a_prediction_does_not_depend_on_company(self):
         views, _ = clustered_views(200, spread=3.0)
         model = SAGL(C, steps=5, random_state=0).fit(views)

@@ -79,6 +79,7 @@ def fit_network(
     starts = STARTS * settings.n_restarts
     rows = search_rows(len(views), C, seed)
     features = Feed(views, network, device, resident_bytes=0)(rows)
+    features = to_one_length(network, features)
     space = Space(features, neighbours_among(len(rows), C))
     start_network(network, space, seed)
     total = candidates_of(restarts=starts) + steps_of()
@@ -124,6 +125,20 @@ def search_rows(n_samples: int, n_clusters: int, seed: int) -> NDArray[np.int64]
     """Which samples the search looks at, in order."""
     order = np.random.default_rng(seed).permutation(n_samples)
     return np.sort(order[: max(SEARCH_ROWS, SEARCH_PER_CLUSTER * n_clusters)])
+
+
+@torch.no_grad()
+def to_one_length(network: Network, features: Sequence[Tensor]) -> list[Tensor]:
+    """Views whose rows have a length of 10 in the mean, by a factor that the network
+    then applies itself. Standardised rows have that length already."""
+    scaled = []
+    for view, h in zip(network.view_networks, features, strict=True):
+        if view.encoder.row_length == 0:
+            factor = MEAN_NORM / h.norm(dim=1).mean().clamp_min(1e-12)
+            view.encoder.scale.mul_(factor)
+            h = h * factor
+        scaled.append(h)
+    return scaled
 
 
 @torch.no_grad()
