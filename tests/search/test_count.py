@@ -110,3 +110,16 @@ def test_views_of_one_sample_stay_together():
     together = count_clusters([wide, narrow], [4, 5, 6], seed=0)
     apart = count_clusters([wide, narrow[torch.randperm(240)]], [4, 5, 6], seed=0)
     assert max(p.value for p in together.curve) > 2 * max(p.value for p in apart.curve)
+
+
+def test_a_stiff_regression_tells_less_of_one_cluster_too_many():
+    """One that bends finds a plane through any cluster, and counts on and on."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(120) % 4
+    views = []
+    for _ in range(2):
+        x = rng.normal(size=(4, 40))[labels] + rng.normal(size=(120, 40))
+        views.append(torch.from_numpy(x - x.mean(axis=0)))
+    curve = count_clusters(views, [3, 4, 5, 6], 0).curve
+    information = {point.n_clusters: point.information for point in curve}
+    assert information[4] > 1.1 * max(information[k] for k in (3, 5, 6))
