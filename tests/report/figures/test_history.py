@@ -13,7 +13,8 @@ from tests.report.figures.looked_at import check
 @pytest.fixture(scope="module")
 def history():
     views, _ = clustered_views()
-    return SAGL(4, steps=200, random_state=0, tolerance=0).fit(views).history_
+    params = {"recipe": "network", "steps": 200, "tolerance": 0}
+    return SAGL(4, random_state=0, **params).fit(views).history_
 
 
 def test_losses_are_the_records(tmp_path, history):
