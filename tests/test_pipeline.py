@@ -13,11 +13,11 @@ from sagl.pipeline import (
     attention_among,
     cross_fitted,
     inverse_temperature,
-    left_out,
     set_heads,
     start_network,
     train,
 )
+from sagl.search.evidence import left_out
 from sagl.search.space import one_hot
 from tests.conftest import clustered_views
 from tests.nn.slow import slow_entmax
@@ -141,13 +141,14 @@ class TestHeads:
     def test_together_they_say_what_regressions_say_of_samples_left_out(self, started):
         space, truth, features, network = started
         space = space.weighted([3.0, 1.0])
-        set_heads(network, space, truth, "balanced")
+        of_samples_left_out = set_heads(network, space, truth, "balanced")
         said = [
             view.linear(h).values + view.bias
             for view, h in zip(network.view_networks, features, strict=True)
         ]
         p = left_out(space, one_hot(truth, C))
         expected = (p - p.mean(dim=0)) / p.std(dim=0)
+        torch.testing.assert_close(of_samples_left_out, expected)
         # Those of training samples, so a little surer of what they were fitted to.
         mean = torch.stack(said).mean(dim=0)
         correlation = torch.corrcoef(torch.stack([mean.flatten(), expected.flatten()]))

@@ -26,7 +26,7 @@ from sagl.nn.sparse import CSR, multiply
 from sagl.progress import Bar, progress
 from sagl.search.anneal import Sizes
 from sagl.search.candidates import STARTS, Candidate, candidates_of, reproduced, search
-from sagl.search.evidence import Line, line
+from sagl.search.evidence import Line, left_out, line
 from sagl.search.journal import Journal
 from sagl.search.score import Score
 from sagl.search.space import Space, from_edges, neighbours_among, one_hot
@@ -107,8 +107,8 @@ def fit_network(
     stable = reproduced(candidates, C)
     partitions = [candidate.labels for candidate in candidates]
     trainer = train(network, features, partitions, settings, device, callbacks)
-    set_heads(network, space, labels, sizes)
-    calibrate(network, space, features, labels, sizes, float(stable.mean()))
+    p = set_heads(network, space, labels, sizes)
+    calibrate(network, features, labels, p, float(stable.mean()))
     return Fitted(
         rows,
         labels,
@@ -268,16 +268,18 @@ def _of_any_size(
 
 
 @torch.no_grad()
-def set_heads(network: Network, space: Space, labels: Tensor, sizes: Sizes) -> None:
+def set_heads(network: Network, space: Space, labels: Tensor, sizes: Sizes) -> Tensor:
     """The heads by ridge regression to the clusters (n,), each scaled by its view.
 
     What they say together has a deviation of one: of each cluster alike or, where
-    clusters are of any size, on average, as log odds with their prior.
+    clusters are of any size, on average, as log odds with their prior. Returned is what
+    they would say of these samples, (n, C), each left out of the fit.
     """
     C = len(network.view_networks[0].bias)
     Y = one_hot(labels, C)
     centred = Y - Y.mean(dim=0)
-    middle, slope = _line(space, Y, sizes)
+    z = left_out(space, Y)
+    middle, slope = _line(z, Y, sizes)
     empty = ~Y.any(dim=0)
     L = len(space.views)
     for view, fit, share in zip(
@@ -287,14 +289,14 @@ def set_heads(network: Network, space: Space, labels: Tensor, sizes: Sizes) -> N
         view.head.copy_((fit.weights(centred) * slope).T * (L * share / MEAN_NORM))
         view.bias.copy_((-middle * slope).masked_fill(empty, _NEVER))
     network.graph_weight.fill_(_GRAPH_WEIGHT)
+    return ((z - middle) * slope).masked_fill(empty, _NEVER)
 
 
-def _line(space: Space, Y: Tensor, sizes: Sizes) -> Line:
+def _line(p: Tensor, Y: Tensor, sizes: Sizes) -> Line:
     """From what regressions say, (n, C), to what heads say: (p − middle) · slope.
 
     By predictions that leave the sample out, which is what new samples are like.
     """
-    p = left_out(space, Y)
     used = Y.any(dim=0)
     if sizes == "balanced":
         slope = (1 / p.std(dim=0).clamp_min(1e-6)).masked_fill(~used, 0)
@@ -305,26 +307,19 @@ def _line(space: Space, Y: Tensor, sizes: Sizes) -> Line:
     return Line(middle - prior / slope, slope / deviation)
 
 
-def left_out(space: Space, Y: Tensor) -> Tensor:
-    """What the regressions of all views say without a sample's own cluster, (n, C)."""
-    centred = Y - Y.mean(dim=0)
-    return space.mean([fit.left_out(centred) for fit in space.fits])
-
-
 @torch.no_grad()
 def calibrate(
     network: Network,
-    space: Space,
     features: Sequence[Tensor],
     labels: Tensor,
-    sizes: Sizes,
+    p: Tensor,
     mean_confidence: float,
 ) -> None:
-    """Temperature scaling to a mean confidence over samples left out of their fit."""
-    Y = one_hot(labels, len(network.view_networks[0].bias))
-    middle, slope = _line(space, Y, sizes)
-    p = (left_out(space, Y) - middle) * slope
-    p = p.masked_fill(~Y.any(dim=0), _NEVER)
+    """Temperature scaling to a mean confidence over samples left out of their fit.
+
+    ``p``, (n, C), is what the heads say of them.
+    """
+    Y = one_hot(labels, p.shape[1])
     graph = attention_among(network, features)
     if graph is not None:
         p = p + network.graph_weight * multiply(graph, Y)

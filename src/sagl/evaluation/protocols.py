@@ -7,8 +7,8 @@
   mostly of a sample's own class and the labels leak through the order. Both orders
   are scored, and the gap between them is reported.
 
-The last two ask the network alone. The voters of a refined model, training samples near
-the one asked about, belong to the first.
+The last two ask the network alone: with a search, the clusters of a sample's neighbours
+are then those that their heads say, not those of the anchors.
 """
 
 from __future__ import annotations

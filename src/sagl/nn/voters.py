@@ -37,10 +37,6 @@ class Voters(NamedTuple):
     nearest: int
     weight: float
 
-    def louder(self, factor: float) -> Voters:
-        """The same voters, whose word counts so many times as much."""
-        return self._replace(weight=factor * self.weight)
-
 
 def ballot(found: Tensor, labels: Tensor, n_clusters: int) -> Tensor:
     """The share of each cluster among voters at given positions, (n, k) to (n, C)."""

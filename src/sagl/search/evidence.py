@@ -72,6 +72,12 @@ def mistaken(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
     return space.mean([joint(e.argmax(dim=1), labels, n_clusters) for e in found])
 
 
+def left_out(space: Space, Y: Tensor) -> Tensor:
+    """What the regressions of all views say without a sample's own cluster, (n, C)."""
+    centred = Y - Y.mean(dim=0)
+    return space.mean([fit.left_out(centred) for fit in space.fits])
+
+
 @torch.no_grad()
 def recall(space: Space, labels: Tensor, n_clusters: int) -> float:
     """The share of a cluster that is known as such, mean over clusters.
@@ -83,8 +89,7 @@ def recall(space: Space, labels: Tensor, n_clusters: int) -> float:
     Y = one_hot(labels, n_clusters)
     share = Y.mean(dim=0)
     used = share > 0
-    z = space.mean([fit.left_out(Y - share) for fit in space.fits])
-    e = _TRUST * log_odds(z, Y) + share.clamp_min(1e-9).log()
+    e = _TRUST * log_odds(left_out(space, Y), Y) + share.clamp_min(1e-9).log()
     known = joint(labels, e.argmax(dim=1), n_clusters)
     return float((known.diagonal()[used] / known.sum(dim=1)[used]).mean())
 
