@@ -13,6 +13,9 @@ A part that has a parameter is taken away by it, the others by putting something
 the place of a name in the library while a variant is fitted and predicts
 (``VARIANTS``). Differences are to ``full``, set by set and seed by seed.
 
+With --tasks the same on generated tasks (`tasks.py`); ± is the standard error over
+them, better and worse are those on which ACC differs by more than three points.
+
 Runs are kept in benchmarks/runs/ablation.jsonl.gz by set, seed, variant and revision of
 the algorithm, and what is there is not measured again; --minutes 0 prints it. Small
 sets come first.
@@ -46,11 +49,13 @@ from sagl.nn.network import Linear, Network, ViewNetwork
 from sagl.nn.sparse import CSR
 from sagl.search.space import Spectrum
 from sagl.training.trainer import Trainer
+from tasks import task
 
 TABLE = TABLES / "ablation.jsonl.gz"
 FULL = "full"
 KEY = ("variant", "set", "seed")
 NEAREST = 5  # neighbours, in the variant of this name
+CLEARLY = 0.03  # of ACC: better or worse on a task
 # Title and digits of each measure.
 MEASURES = {
     "acc": ("Test ACC", 3),
@@ -118,7 +123,6 @@ UNTRAINED = {
     "sagl.pipeline._NOISE": 0.0,
     "sagl.training.trainer.Trainer.run": not_trained,
 }
-SCORE = "sagl.search.score._ATTENTION"
 VARIANTS = {
     FULL: Variant(),
     "identity": Variant({"graph": "identity"}),
@@ -139,8 +143,8 @@ VARIANTS = {
     "gate shrink": Variant({"gate": "shrink"}),
     "width C": Variant({"width": "C"}),
     "dense": Variant({"graph": "dense"}),
-    "score without attention": Variant(patches={SCORE: 0.0}),
-    "score by attention alone": Variant(patches={SCORE: 1.0}),
+    "score without attention": Variant({"search": {"attention": 0.0}}),
+    "score by attention alone": Variant({"search": {"attention": 1.0}}),
     "not cross-fitted": Variant(patches={"sagl.pipeline.cross_fitted": trained_on_all}),
     "best candidate only": Variant(
         patches={"sagl.training.trainer.Trainer._target": aimed_at_best}
@@ -149,13 +153,16 @@ VARIANTS = {
     "diversity": Variant({"gamma": 1.0}),
     "no search": Variant({"refine": False}),
     "balanced": Variant({"cluster_sizes": "balanced"}),
+    "one scale, standard": Variant({"normalize": "standard"}),
+    "one scale, pareto": Variant({"normalize": "pareto"}),
+    "heads alone": Variant({"search": {"vote": 0.0}}),
 }
 
 
 def run(job: Job, data: Path) -> Job:
     """Fit one variant; its measures on the test split."""
     torch.set_num_threads(1)
-    split = load(data, job["set"])
+    split = load(data, job["set"]) if "set" in job else task(data, job["task"])
     params, patches = VARIANTS[job["variant"]]
     with ExitStack() as patched:
         for name, substitute in patches.items():
@@ -202,6 +209,35 @@ def markdown(results: Sequence[Job], column: str) -> str:
     return "\n".join(lines)
 
 
+def on_tasks(results: Sequence[Job]) -> str:
+    """A row per variant: means over tasks, what differs from full, on how many."""
+    values: dict[str, dict[tuple[int, int], Job]] = {}
+    for r in results:
+        values.setdefault(r["variant"], {})[r["task"], r["seed"]] = r
+    lines = [
+        "| | ACC | NMI | inside | difference in ACC | better | worse | in NMI |",
+        "|---" * 8 + "|",
+    ]
+    for variant, runs in values.items():
+        both = sorted(runs.keys() & values[FULL].keys())
+        mean = {
+            name: np.mean([runs[key][name] or np.nan for key in both])
+            for name in ("acc", "nmi", "inside")
+        }
+        acc, information = (
+            np.array([runs[key][name] - values[FULL][key][name] for key in both])
+            for name in ("acc", "nmi")
+        )
+        lines.append(
+            f"| {variant} | {mean['acc']:.3f} | {mean['nmi']:.3f} "
+            f"| {mean['inside']:.3f} "
+            f"| {acc.mean():+.3f} ± {acc.std() / len(both) ** 0.5:.3f} "
+            f"| {(acc > CLEARLY).sum()} | {(acc < -CLEARLY).sum()} "
+            f"| {information.mean():+.3f} |"
+        )
+    return "\n".join(lines)
+
+
 def cell(values: NDArray[np.float64], digits: int, sign: str = "") -> str:
     """Mean over sets (rows) ± deviation over the seeds (columns) that all sets have."""
     values = values[~np.isnan(values).all(axis=1)]
@@ -227,19 +263,29 @@ def main() -> None:
         metavar="NAME",
     )
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--tasks", type=int, help="that many tasks instead of sets")
+    parser.add_argument("--most", type=int, default=1_200, help="samples of a task")
     parser.add_argument("--jobs", type=int, default=1, help="processes, a thread each")
     parser.add_argument(
         "--minutes", type=float, default=math.inf, help="begin no fit after so many"
     )
     options = parser.parse_args()
+    places: list[Job] = [{"set": name} for name in by_size(options.data, options.sets)]
+    if options.tasks is not None:
+        numbers = range(options.tasks)
+        small = (n for n in numbers if len(task(options.data, n).train) <= options.most)
+        places = [{"task": n} for n in small]
     jobs = [
-        {"set": name, "seed": seed, "variant": variant}
-        for name in by_size(options.data, options.sets)
+        {**place, "seed": seed, "variant": variant}
+        for place in places
         for seed in range(options.seeds)
         for variant in options.variants
     ]
     fit = partial(run, data=options.data)
     results = measure(jobs, fit, TABLE, options.jobs, minutes=options.minutes)
+    if options.tasks is not None:
+        print(f"\n{on_tasks(results)}")
+        return
     for column in MEASURES if results else ():
         print(f"\n{markdown(results, column)}")
 

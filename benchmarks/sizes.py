@@ -20,8 +20,9 @@ from data import load
 from per_set import parser_of
 from sagl.evaluation import clustering_accuracy
 from sagl.search.candidates import search
+from sagl.search.config import SearchConfig
 from sagl.search.evidence import recall
-from sagl.search.space import Space, neighbours_among
+from sagl.search.space import Space
 from sagl.search.unequal import unequal
 from sagl.search.weights import weigh
 from sagl.training.feed import standardized
@@ -41,7 +42,7 @@ def run(job: Job) -> Job:
     rows = np.sort(rng.permutation(rows)[:MOST])
     truth, C = labels[rows], split.n_clusters
     features = standardized(split.train, rows, torch.device("cpu"))
-    space = weigh(Space(features, neighbours_among(len(rows), C)), C, seed)
+    space = weigh(Space(features, SearchConfig().neighbours(len(rows), C)), C, seed)
     even, _ = search(space, C, seed)
     free = unequal(space, C, seed, even, doubted=False)
     assert free is not None

@@ -7,7 +7,7 @@ from sagl.parameters import option_of, sagl_parameters
 
 HERS = {
     *("n_clusters", "random_state", "device", "callbacks", "verbose", "view_sizes"),
-    *("checkpoint_dir", "checkpoint_seconds"),
+    *("checkpoint_dir", "checkpoint_seconds", "search"),
 }
 
 

@@ -14,7 +14,7 @@ from sagl.nn.network import Network
 from sagl.pipeline import search_rows
 from sagl.prediction import anchors_from, most_likely
 from sagl.search.score import Score, best_of
-from sagl.search.space import Space, neighbours_among
+from sagl.search.space import Space
 from sagl.search.stability import stability
 from sagl.settings import Settings
 from sagl.training.feed import Feed
@@ -36,9 +36,9 @@ def choose(
 ) -> Choice:
     """The best network by a score that needs no labels."""
     C = settings.n_clusters
-    rows = search_rows(len(views), C, settings.seed)
+    rows = search_rows(len(views), settings)
     features = Feed(views, networks[0], device, resident_bytes=0)(rows)
-    space = Space(features, neighbours_among(len(rows), C))
+    space = Space(features, settings.search.neighbours(len(rows), C), settings.search)
     sample = views[rows]
     partitions = []
     for network in networks:

@@ -41,6 +41,7 @@ from sagl.run import (
     read_run,
     write_run,
 )
+from sagl.search.config import SearchConfig
 from sagl.search.count import ClusterCount
 from sagl.search.journal import Journal
 from sagl.search.stability import DoubtCurve, doubt_curve
@@ -48,7 +49,7 @@ from sagl.selection import estimate_n_clusters
 from sagl.settings import Settings, resolve
 from sagl.training.callbacks import Callback, ProgressBar, StopWhenStable
 from sagl.training.checkpoint import Checkpointer
-from sagl.training.feed import Feed, set_standardization
+from sagl.training.feed import Feed, scales_of, set_standardization
 from sagl.training.sampler import step_seed
 from sagl.training.trainer import Plan, Trainer
 from sagl.views import Views, is_list_of_views
@@ -115,9 +116,11 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Form of the pseudo-label term.
     alignment : {"symmetric", "one-way"}, optional
         Form of the alignment term.
-    normalize : {"none", "center", "standard"}, optional
+    normalize : {"auto", "none", "center", "pareto", "standard"}, optional
         "center" subtracts each view's mean and scales its mean norm to 10; "standard"
-        brings columns to mean 0 and deviation 1, then rows to length 10.
+        brings columns to mean 0 and deviation 1, then rows to length 10; "pareto" is
+        half way between: columns are divided by the root of their deviation. "auto" is
+        "standard", and a search looks at each view on the "pareto" scale as well.
     refine : bool, optional
         Whether a search finds the clusters that views and neighbours predict best, and
         the network's graph learns them. Without, the network finds clusters itself.
@@ -127,6 +130,9 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     cluster_sizes : {"auto", "balanced", "any"}, default="auto"
         Of clusters that ``refine`` finds: "balanced" makes them of about equal sizes,
         "any" of any, "auto" of any only where those are told apart better.
+    search : SearchConfig or dict, optional
+        The numbers that the search goes by, where they are not to be those that were
+        measured best.
     n_restarts : int, default=1
         The search starts from so many times eight partitions. Without a search, so many
         networks are trained, and a score that needs no labels chooses among them.
@@ -226,6 +232,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         refine: bool | None = None,
         width: int | str = "auto",
         cluster_sizes: str = "auto",
+        search: SearchConfig | dict[str, Any] | None = None,
         n_restarts: int = 1,
         self_loops: bool | None = None,
         n_anchors: int | str = "auto",
@@ -258,6 +265,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.refine = refine
         self.width = width
         self.cluster_sizes = cluster_sizes
+        self.search = search
         self.n_restarts = n_restarts
         self.self_loops = self_loops
         self.n_anchors = n_anchors
@@ -392,7 +400,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Network:
         generator = torch.Generator().manual_seed(seed)
         network = _network(settings, views.widths, generator)
-        set_standardization(network, views, settings.normalize)
+        set_standardization(network, views, scales_of(settings.normalize)[0])
         return network.to(device)
 
     def adopt(self, network: Network, settings: Settings, views: Views) -> Self:

@@ -17,6 +17,7 @@ __all__ = ["Parameter", "option_of", "sagl_parameters"]
 # What a command or a study decides itself, or what has no place on a command line.
 _NOT_FREE = (
     *("n_clusters", "random_state", "device", "callbacks", "verbose", "view_sizes"),
+    "search",
     *("checkpoint_dir", "checkpoint_seconds"),
 )
 

@@ -25,27 +25,22 @@ from sagl.nn.network import Network
 from sagl.nn.sparse import CSR, multiply
 from sagl.progress import Bar, progress
 from sagl.search.anneal import Sizes
-from sagl.search.candidates import STARTS, Candidate, candidates_of, reproduced, search
+from sagl.search.candidates import Candidate, candidates_of, reproduced, search
 from sagl.search.evidence import Line, left_out, line
 from sagl.search.journal import Journal
 from sagl.search.score import Score
-from sagl.search.space import Space, from_edges, neighbours_among, one_hot
+from sagl.search.space import Space, from_edges, one_hot
 from sagl.search.unequal import steps_of, unequal
 from sagl.search.weights import weigh
-from sagl.settings import SEARCH_PER_CLUSTER, SEARCH_ROWS, Settings
+from sagl.settings import Settings
 from sagl.training.callbacks import Callback
-from sagl.training.feed import MEAN_NORM, Feed, Rows
+from sagl.training.feed import MEAN_NORM, Feed, Rows, scales_of, standardized
 from sagl.training.sampler import step_seed
 from sagl.training.trainer import Plan, Record, Trainer
 from sagl.views import Views
 
 _FOLDS = 2  # that the graph is cross-fitted in
-# Score of two samples of the same direction, at the start: 5 nearest neighbours have
-# most of the weight among a few thousand samples.
-_SHARPNESS = 25.0
 _NOISE = 0.002  # on U and V, relative to their diagonal: they start apart
-# What neighbours of one mind say, in deviations of what the heads say.
-_GRAPH_WEIGHT = 2.0
 _NEVER = -10.0  # what heads say of a cluster that nobody is to be put into
 _BISECTIONS = 40
 _MAX_SHARPENING = 20.0
@@ -75,17 +70,17 @@ def fit_network(
     show: bool = False,
 ) -> Fitted:
     """Find clusters and train the network, whose standardisation is set, on them."""
-    C, seed = settings.n_clusters, settings.seed
-    starts = STARTS * settings.n_restarts
-    rows = search_rows(len(views), C, seed)
+    C, seed, config = settings.n_clusters, settings.seed, settings.search
+    starts = config.starts * settings.n_restarts
+    rows = search_rows(len(views), settings)
     features = Feed(views, network, device, resident_bytes=0)(rows)
     features = to_one_length(network, features)
-    space = Space(features, neighbours_among(len(rows), C))
+    space = space_of(views, rows, features, settings, device)
     start_network(network, space, seed)
-    total = candidates_of(restarts=starts) + steps_of()
+    total = candidates_of(starts) + steps_of()
     with progress(total, "search", unit="candidates", show=show) as bar:
         space = weigh(space, C, seed)
-        network.view_weights.copy_(torch.tensor(space.weights))
+        network.view_weights.copy_(torch.tensor(space.view_weights))
         space = space.attending(attention_among(network, features))
 
         def learn(partitions: Sequence[Tensor]) -> Space:
@@ -97,7 +92,7 @@ def fit_network(
             space,
             C,
             seed,
-            restarts=starts,
+            starts=starts,
             learn=learn,
             journal=journal,
             on_candidate=bar.update,
@@ -107,13 +102,13 @@ def fit_network(
     stable = reproduced(candidates, C)
     partitions = [candidate.labels for candidate in candidates]
     trainer = train(network, features, partitions, settings, device, callbacks)
-    p = set_heads(network, space, labels, sizes)
+    p = set_heads(network, space.on_first_scale(), labels, sizes)
     calibrate(network, features, labels, p, float(stable.mean()))
     return Fitted(
         rows,
         labels,
         candidates[0].score,
-        list(space.weights),
+        space.view_weights,
         sizes,
         stable,
         trainer.history,
@@ -121,10 +116,31 @@ def fit_network(
     )
 
 
-def search_rows(n_samples: int, n_clusters: int, seed: int) -> NDArray[np.int64]:
+def search_rows(n_samples: int, settings: Settings) -> NDArray[np.int64]:
     """Which samples the search looks at, in order."""
-    order = np.random.default_rng(seed).permutation(n_samples)
-    return np.sort(order[: max(SEARCH_ROWS, SEARCH_PER_CLUSTER * n_clusters)])
+    order = np.random.default_rng(settings.seed).permutation(n_samples)
+    return np.sort(order[: settings.search.rows_of(settings.n_clusters)])
+
+
+def space_of(
+    views: Views,
+    rows: NDArray[np.int64],
+    features: Sequence[Tensor],
+    settings: Settings,
+    device: torch.device,
+) -> Space:
+    """What the search looks at: features of the network, and those on other scales.
+
+    Which scale tells most differs from set to set, and a score that chooses one is
+    wrong too often. What regressions and neighbours say on both, in the mean, is about
+    as good as on the better one, and better than on either where they err apart.
+    """
+    _, *others = scales_of(settings.normalize)
+    every = [*features]
+    for kind in others:
+        every += standardized(views, rows, device, kind)
+    near = settings.search.neighbours(len(rows), settings.n_clusters)
+    return Space(every, near, settings.search, 1 + len(others))
 
 
 @torch.no_grad()
@@ -148,7 +164,8 @@ def start_network(network: Network, space: Space, seed: int) -> None:
     z has a mean length of one, and the score of a sample with its like is 25.
     """
     generator = torch.Generator().manual_seed(seed)
-    for view, spectrum in zip(network.view_networks, space.spectra, strict=True):
+    spectra = space.spectra[: space.n_views]
+    for view, spectrum in zip(network.view_networks, spectra, strict=True):
         D = len(view.encoder.g)
         W = spectrum.leading(D).T  # (D, d)
         W = W / (spectrum.x @ W.T).norm(dim=1).mean().clamp_min(1e-12)
@@ -163,7 +180,7 @@ def start_network(network: Network, space: Space, seed: int) -> None:
         for M in (view.U, view.V):
             noise = torch.randn(D, D, generator=generator).to(M)
             M.copy_(torch.eye(D).to(M) + _NOISE * noise)
-            M.mul_(_SHARPNESS**0.5 * D**0.25)  # attend divides scores by √D
+            M.mul_(space.config.sharpness**0.5 * D**0.25)  # attend divides scores by √D
 
 
 @torch.no_grad()
@@ -288,7 +305,7 @@ def set_heads(network: Network, space: Space, labels: Tensor, sizes: Sizes) -> T
         assert view.head is not None
         view.head.copy_((fit.weights(centred) * slope).T * (L * share / MEAN_NORM))
         view.bias.copy_((-middle * slope).masked_fill(empty, _NEVER))
-    network.graph_weight.fill_(_GRAPH_WEIGHT)
+    network.graph_weight.fill_(space.config.vote)
     return ((z - middle) * slope).masked_fill(empty, _NEVER)
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from sagl.nn.gate import GateForm
 from sagl.nn.network import GateInput
 from sagl.nn.objective import AlignmentForm, DiversityCount, PseudoLabelForm
-from sagl.training.feed import Normalization
+from sagl.training.feed import Scales
 
 RecipeName = Literal["default", "network", "paper", "released"]
 
@@ -26,7 +26,7 @@ class Recipe:
     pseudo_label: PseudoLabelForm
     alignment: AlignmentForm
     diversity_count: DiversityCount
-    normalize: Normalization
+    normalize: Scales
     self_loops: bool
     refine: bool
     least_batch: int  # of batch_size="auto", however few clusters there are
@@ -48,7 +48,7 @@ RECIPES: dict[str, Recipe] = {
         pseudo_label="log",
         alignment="symmetric",
         diversity_count="views",
-        normalize="standard",
+        normalize="auto",
         self_loops=False,
         refine=True,
         least_batch=600,

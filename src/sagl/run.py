@@ -31,6 +31,7 @@ from sagl._version import __version__
 from sagl.features.files import prediction_table, read_prediction_table
 from sagl.nn.voters import Voters
 from sagl.search.anneal import Sizes
+from sagl.search.config import SearchConfig
 from sagl.search.count import ClusterCount
 from sagl.search.score import Score
 from sagl.search.stability import DoubtCurve
@@ -211,9 +212,9 @@ def read_run(directory: Path) -> SavedRun:
             if part.get("cluster_sizes") in _FORMER_SIZES:
                 part["cluster_sizes"] = _FORMER_SIZES[part["cluster_sizes"]]
         known = {field.name for field in fields(Settings)}
-        settings = Settings(
-            **{k: v for k, v in config["settings"].items() if k in known}
-        )
+        kept = {k: v for k, v in config["settings"].items() if k in known}
+        search = SearchConfig.of(kept.pop("search", None))
+        settings = Settings(**kept, search=search)
         return SavedRun(
             params=config["params"],
             settings=settings,

@@ -13,9 +13,10 @@ from sagl.checks import integer
 from sagl.device import pick_device
 from sagl.progress import progress as show_progress
 from sagl.search.candidates import search
+from sagl.search.config import SearchConfig
 from sagl.search.count import ClusterCount, count_clusters, default_candidates
 from sagl.search.score import Score, best_of, score
-from sagl.search.space import Space, neighbours_among
+from sagl.search.space import Space
 from sagl.training.feed import standardized
 from sagl.views import Views
 
@@ -177,7 +178,7 @@ def choose_views(
             f"{len(rows) // 2}"
         )
     features = standardized(views, rows, pick_device(device))
-    near = neighbours_among(len(rows), C)
+    near = SearchConfig().neighbours(len(rows), C)
     every_view = Space(features, near)
     names = views.names
     tried: list[ViewSubset] = []
@@ -187,7 +188,7 @@ def choose_views(
 
         def attempt(chosen: Sequence[int]) -> float:
             space = Space([features[i] for i in chosen], near)
-            candidates, _ = search(space, C, random_state, restarts=1)
+            candidates, _ = search(space, C, random_state, starts=1)
             judged = score(every_view, candidates[0].labels, C)
             tried.append(ViewSubset(tuple(names[i] for i in chosen), judged))
             bar.update()
@@ -226,7 +227,7 @@ def _space_and_codes(
     rows = _some_rows(len(views), max_samples, 0)
     n_clusters = max(int(codes.max()) for codes in coded) + 1
     features = standardized(views, rows, torch.device("cpu"))
-    space = Space(features, neighbours_among(len(rows), n_clusters))
+    space = Space(features, SearchConfig().neighbours(len(rows), n_clusters))
     return space, [torch.from_numpy(c[rows]) for c in coded], n_clusters
 
 

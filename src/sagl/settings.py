@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from sagl.checks import flag, integer, number
@@ -16,8 +16,9 @@ from sagl.nn.objective import (
     PseudoLabelForm,
 )
 from sagl.recipes import Recipe, get_recipe
+from sagl.search.config import SearchConfig
 from sagl.search.unequal import ClusterSizes
-from sagl.training.feed import Normalization
+from sagl.training.feed import Scales
 from sagl.training.sampler import batches_per_epoch
 
 # A batch of about six samples per cluster measures best: with far fewer the diversity
@@ -27,9 +28,6 @@ _ANCHOR_BATCHES = 5
 _MIN_ANCHORS = 2000
 # Of z, with a search: in fewer directions views with much local information lose it.
 _WIDTH = 64
-# A search looks at so many samples, drawn at random, or so many per cluster.
-SEARCH_ROWS = 5_000
-SEARCH_PER_CLUSTER = 20
 
 _CHOICES = {
     "graph": GraphForm,
@@ -37,7 +35,7 @@ _CHOICES = {
     "gate_input": GateInput,
     "pseudo_label": PseudoLabelForm,
     "alignment": AlignmentForm,
-    "normalize": Normalization,
+    "normalize": Scales,
     "cluster_sizes": ClusterSizes,
 }
 
@@ -60,7 +58,7 @@ class Settings:
     pseudo_label: PseudoLabelForm
     alignment: AlignmentForm
     diversity_count: DiversityCount
-    normalize: Normalization
+    normalize: Scales
     refine: bool
     n_restarts: int
     self_loops: bool
@@ -70,6 +68,7 @@ class Settings:
     seed: int
     cluster_sizes: ClusterSizes = "balanced"  # as runs have it that do not say
     width: int | None = None  # of z; None is the paper's, one per cluster
+    search: SearchConfig = field(default_factory=SearchConfig)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -102,9 +101,9 @@ def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
     batch_size = min(integer("batch_size", batch_size, 2), n_samples)
     chosen = _with_recipe(params, recipe)
     refine = flag("refine", chosen["refine"])
-    n_anchors = params["n_anchors"]
+    n_anchors, search = params["n_anchors"], SearchConfig.of(params["search"])
     if n_anchors == "auto" and refine:
-        n_anchors = max(SEARCH_ROWS, SEARCH_PER_CLUSTER * n_clusters)
+        n_anchors = search.rows_of(n_clusters)
     elif n_anchors == "auto":
         n_anchors = max(_MIN_ANCHORS, _ANCHOR_BATCHES * batch_size)
     for name, choices in _CHOICES.items():
@@ -127,6 +126,7 @@ def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
         self_loops=flag("self_loops", chosen["self_loops"]),
         diversity_count=recipe.diversity_count,
         seed=seed,
+        search=search,
         **{name: chosen[name] for name in _CHOICES},
     )
 
@@ -146,9 +146,9 @@ def _width(width: Any, n_clusters: int, refine: bool) -> int | None:
 
 def _with_recipe(params: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
     chosen = dict(params)
-    for field in fields(recipe):
-        if field.name not in ("epochs", "steps") and chosen.get(field.name) is None:
-            chosen[field.name] = getattr(recipe, field.name)
+    for name in (each.name for each in fields(recipe)):
+        if name not in ("epochs", "steps") and chosen.get(name) is None:
+            chosen[name] = getattr(recipe, name)
     return chosen
 
 

@@ -1,5 +1,8 @@
 """The problems that most of these tests solve."""
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -25,7 +28,14 @@ def blobs(sizes, spread=1.5, seed=0):
 
 
 def space_of(views):
-    return Space([torch.from_numpy(h - h.mean(axis=0)) for _, h in views.items()])
+    return Space([torch.from_numpy(h - h.mean(axis=0)) for _, h in views.items()], 10)
+
+
+def configured(space, **changes):
+    """The same space for a search with other numbers."""
+    other = copy.copy(space)
+    other.config = replace(space.config, **changes)
+    return other
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sagl.evaluation import clustering_accuracy
-from sagl.search.anneal import Start, anneal, anneal_new, outlook, smoothed
+from sagl.search.anneal import Start, anneal_new, outlook, reanneal, smoothed
 
 C = 4
 STEPS = 5  # few, from labels at random: where it ends depends on every detail
@@ -46,7 +46,7 @@ def obvious(space, start, near, graph, sizes):
     A = torch.zeros(graph.shape)
     A[graph.rows(), graph.cols] = graph.entries
     old = [k for k in range(C) if k not in start.new]
-    Y = smoothed(start.labels, C)
+    Y = smoothed(space, start.labels, C)
     for step in range(STEPS):
         centred = Y - Y.mean(dim=0)
         z = sum(fit.left_out(centred) for fit in space.fits) / len(space.fits)
@@ -93,10 +93,7 @@ def test_starts_side_by_side_do_not_see_each_other(problem):
 def test_clusters_of_unequal_sizes_stay_only_where_sizes_are_free(uneven):
     space, truth = uneven
     found = {
-        sizes: anneal(
-            space, smoothed(truth, 5), hot=0.3, steps=40, first_graph=0.0, sizes=sizes
-        )
-        for sizes in ("balanced", "any")
+        sizes: reanneal(space, truth, 5, sizes=sizes) for sizes in ("balanced", "any")
     }
     assert clustering_accuracy(truth, found["any"]) > 0.95
     assert clustering_accuracy(truth, found["balanced"]) < 0.85

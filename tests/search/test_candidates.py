@@ -95,7 +95,7 @@ class TestScore:
         truth = torch.arange(C).repeat_interleave(100)
         x = centres[truth] + torch.randn(400, 80, generator=generator)
         x -= x.mean(dim=0)
-        space = Space([x])
+        space = Space([x], 10)
         last = x[300:] - x[300:].mean(dim=0)
         plane = torch.linalg.svd(last, full_matrices=False)[2][0]
         wrong = torch.where(truth == 1, 0, truth)
@@ -151,12 +151,12 @@ class TestAnneal:
 
     def test_a_good_partition_stays(self, problem):
         space, truth = problem
-        labels = anneal(space, smoothed(truth, C), hot=0.3, steps=40)
+        labels = anneal(space, smoothed(space, truth, C), hot=0.3, steps=40)
         assert (labels == truth).float().mean() > 0.95
 
     def test_softened_labels_are_distributions(self, problem):
-        _, truth = problem
-        Y = smoothed(truth, C)
+        space, truth = problem
+        Y = smoothed(space, truth, C)
         torch.testing.assert_close(Y.sum(dim=1), torch.ones(len(truth)))
         assert (Y > 0).all()
         assert torch.equal(Y.argmax(dim=1), truth)
@@ -194,7 +194,7 @@ class TestSearch:
         found, _ = search(space, C, 0, on_candidate=lambda: calls.append(1))
         totals = [candidate.score.total for candidate in found]
         assert totals == sorted(totals, reverse=True)
-        assert len(calls) == len(found) == candidates_of()
+        assert len(calls) == len(found) == candidates_of(space.config.starts)
         assert clustering_accuracy(truth, found[0].labels) > 0.95
 
     def test_starts_are_of_all_views_and_of_each_alone_in_turn(
@@ -208,10 +208,10 @@ class TestSearch:
             return centre_labels(place, n_clusters, seed)
 
         monkeypatch.setattr("sagl.search.candidates.centre_labels", spy)
-        search(space, C, 0, restarts=5)
+        search(space, C, 0, starts=5)
         assert asked == [[12, 6], [12], [6], [12, 6], [12]]
         asked.clear()
-        search(space.only(1), C, 0, restarts=2)
+        search(space.only(1), C, 0, starts=2)
         assert asked == [[6], [6]]
 
     def test_what_is_learned_decides_from_the_last_round_on(self, problem):
@@ -225,7 +225,7 @@ class TestSearch:
             rows, cols = torch.nonzero(same.fill_diagonal_(False), as_tuple=True)
             return space.attending(from_edges(rows, cols, torch.ones(len(rows)), n))
 
-        found, used = search(space, C, 0, restarts=2, learn=learn)
+        found, used = search(space, C, 0, starts=2, learn=learn)
         assert used.attention is not None
         best = score(space, given[0], C).total
         assert best == max(score(space, labels, C).total for labels in given)
@@ -236,7 +236,7 @@ class TestSearch:
         self, problem, tmp_path, monkeypatch
     ):
         space, _ = problem
-        whole, _ = search(space, C, 3, restarts=3)
+        whole, _ = search(space, C, 3, starts=3)
         computed = []
 
         def killed_after(count):
@@ -250,11 +250,11 @@ class TestSearch:
 
         monkeypatch.setattr("sagl.search.candidates.anneal", killed_after(2))
         with pytest.raises(KeyboardInterrupt):
-            search(space, C, 3, restarts=3, journal=Journal(tmp_path, {"run": 1}, 0.0))
+            search(space, C, 3, starts=3, journal=Journal(tmp_path, {"run": 1}, 0.0))
         computed.clear()
         monkeypatch.setattr("sagl.search.candidates.anneal", killed_after(1))
         again, _ = search(
-            space, C, 3, restarts=3, journal=Journal(tmp_path, {"run": 1}, 0.0)
+            space, C, 3, starts=3, journal=Journal(tmp_path, {"run": 1}, 0.0)
         )
         assert len(computed) == 1  # of three
         for one, other in zip(whole, again, strict=True):
@@ -265,7 +265,7 @@ class TestSearch:
 
     def test_equal_seeds_equal_labels(self, problem):
         space, _ = problem
-        one, again = (search(space, C, 7, restarts=2)[0] for _ in range(2))
+        one, again = (search(space, C, 7, starts=2)[0] for _ in range(2))
         for a, b in zip(one, again, strict=True):
             assert torch.equal(a.labels, b.labels)
 

@@ -140,7 +140,7 @@ class TestEvidence:
         assert found.value == pytest.approx(0, abs=1e-3)
 
     def test_the_same_information_is_worth_more_where_less_could_be_told(self):
-        few, many = Evidence(0.9, 1.0), Evidence(0.9, 1.5)
+        few, many = Evidence(0.9, 1.0, 0.75), Evidence(0.9, 1.5, 0.75)
         assert few.share == pytest.approx(0.9)
         assert many.share == pytest.approx(0.6)
         assert many.share < many.value < few.value == pytest.approx(0.9)

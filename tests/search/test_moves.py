@@ -9,6 +9,7 @@ from sagl.search.moves import filled, split_and_merge
 from sagl.search.score import confusion, graph_information, score
 from sagl.search.space import Space
 from tests.conftest import clustered_views
+from tests.search.conftest import configured
 
 C = 4
 
@@ -33,29 +34,20 @@ def test_the_score_never_falls(problem):
     generator = torch.Generator().manual_seed(0)
     for labels in (truth, stuck(truth), torch.randint(C, (160,), generator=generator)):
         before = score(space, labels, C).total
-        moved = split_and_merge(space, labels, C, proposals=5)
+        moved = split_and_merge(configured(space, proposals=5), labels, C)
         assert score(space, moved, C).total >= before
 
 
-def test_no_proposals_leave_the_labels_as_they_are(problem):
+def test_the_most_promising_merge_and_split_are_proposed_first(problem):
     space, truth = problem
-    assert torch.equal(split_and_merge(space, truth, C, proposals=0), truth)
-
-
-def test_only_the_most_promising_merges_and_splits_are_combined(problem):
-    space, truth = problem
-    labels = stuck(truth)
-    assert torch.equal(split_and_merge(space, labels, C, considered=0), labels)
-    assert (
-        clustering_accuracy(truth, split_and_merge(space, labels, C, considered=1))
-        > 0.95
-    )
+    found = split_and_merge(configured(space, proposals=1), stuck(truth), C)
+    assert clustering_accuracy(truth, found) > 0.95
 
 
 def test_nothing_to_propose_where_a_merge_leaves_nothing_to_split(problem):
     space, truth = problem
     labels = truth % 2
-    assert torch.equal(split_and_merge(space, labels, 2, proposals=3), labels)
+    assert torch.equal(split_and_merge(space, labels, 2), labels)
 
 
 def test_empty_and_tiny_clusters_are_not_split(problem):
@@ -74,7 +66,7 @@ def test_a_cluster_of_one_sample_many_times_is_not_split():
     rows = [h.copy() for _, h in views.items()]
     for h in rows:
         h[same] = h[same][0]
-    space = Space([torch.from_numpy(h - h.mean(axis=0)) for h in rows])
+    space = Space([torch.from_numpy(h - h.mean(axis=0)) for h in rows], 10)
     truth = torch.from_numpy(labels)
     assert clustering_accuracy(truth, split_and_merge(space, truth, C)) > 0.95
 
@@ -99,7 +91,8 @@ class TestFreeSizes:
             labels = torch.where(truth == other, one, truth)
             before = clustering_accuracy(truth, labels)
             # To use the empty cluster is what is proposed first.
-            found = split_and_merge(space, labels, 5, considered=1, sizes="any")
+            one_proposal = configured(space, proposals=1)
+            found = split_and_merge(one_proposal, labels, 5, sizes="any")
             assert clustering_accuracy(truth, found) > max(0.95, before)
             assert len(found.unique()) == 5
 
@@ -107,9 +100,10 @@ class TestFreeSizes:
         space, truth = uneven
         generator = torch.Generator().manual_seed(0)
         arbitrary = torch.randint(5, (len(truth),), generator=generator)
+        few_proposals = configured(space, proposals=5)
         for labels in (truth, torch.where(truth == 1, 0, truth), arbitrary):
             before = evidence(space, labels, 5).value
-            found = split_and_merge(space, labels, 5, proposals=5, sizes="any")
+            found = split_and_merge(few_proposals, labels, 5, sizes="any")
             assert evidence(space, found, 5).value >= before
 
 

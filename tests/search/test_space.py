@@ -14,7 +14,6 @@ from sagl.search.space import (
     affinity,
     from_edges,
     mean_of,
-    neighbours_among,
     one_hot,
     row_stochastic,
 )
@@ -101,7 +100,7 @@ def test_affinity_pair_by_pair(neighbours):
 
 
 def test_few_samples_have_fewer_neighbours():
-    assert affinity(normal(4, 3)).entries.numel() == 4 * 3
+    assert affinity(normal(4, 3), 10).entries.numel() == 4 * 3
 
 
 def test_edges_of_one_place_are_summed():
@@ -143,15 +142,15 @@ def test_judges_are_as_stiff_as_a_cluster_is_large_and_made_once(problem):
 def test_judges_say_the_same_of_twice_as_many_samples():
     x, labels = normal(40, 6), torch.arange(40) % 4
     Y = one_hot(labels, 4) - 0.25
-    once = Space([x]).scoring_fits(4)[0].weights(Y)
-    twice = Space([torch.cat([x, x])]).scoring_fits(4)[0].weights(torch.cat([Y, Y]))
+    once = Space([x], 10).scoring_fits(4)[0].weights(Y)
+    twice = Space([torch.cat([x, x])], 10).scoring_fits(4)[0].weights(torch.cat([Y, Y]))
     torch.testing.assert_close(once, twice)
 
 
 def test_only_directions_count():
     a, b = normal(30, 4), normal(30, 6, seed=1)
     lengths = normal(30, 1, seed=2).abs() + 0.1
-    one, other = Space([a, b]), Space([a * lengths, b * 7])
+    one, other = Space([a, b], 10), Space([a * lengths, b * 7], 10)
     Y = one_hot(torch.arange(30) % 3, 3)
     torch.testing.assert_close(one.fits[0].left_out(Y), other.fits[0].left_out(Y))
     torch.testing.assert_close(multiply(one.graph, Y), multiply(other.graph, Y))
@@ -159,7 +158,7 @@ def test_only_directions_count():
 
 def test_a_view_alone_is_the_space_of_that_view():
     views = [normal(30, 5), normal(30, 3, seed=1)]
-    alone, expected = Space(views).only(1), Space(views[1:])
+    alone, expected = Space(views, 10).only(1), Space(views[1:], 10)
     assert torch.equal(alone.views[0], expected.views[0])
     Y = one_hot(torch.arange(30) % 3, 3)
     torch.testing.assert_close(alone.fits[0].left_out(Y), expected.fits[0].left_out(Y))
@@ -182,14 +181,30 @@ def test_views_count_by_their_weights():
 
 def test_a_view_without_weight_is_as_if_not_there():
     views = [normal(30, 5), normal(30, 3, seed=1)]
-    ignored, expected = Space(views).weighted([0.0, 1.0]), Space(views[1:])
+    ignored, expected = Space(views, 10).weighted([0.0, 1.0]), Space(views[1:], 10)
     labels = torch.arange(30) % 3
     assert score(ignored, labels, 3) == pytest.approx(score(expected, labels, 3))
 
 
-@pytest.mark.parametrize(
-    ("samples", "clusters", "expected"),
-    [(20, 10, 5), (300, 10, 10), (3000, 20, 50), (60_000, 10, 50)],
-)
-def test_neighbours_are_a_third_of_a_cluster(samples, clusters, expected):
-    assert neighbours_among(samples, clusters) == expected
+class TestScales:
+    def test_weights_of_a_view_are_those_of_all_its_scales(self):
+        views = [normal(30, 4, seed=i) for i in range(4)]
+        space = Space(views, 5, scales=2).weighted([4.0, 2.0, 3.0, 1.0])
+        assert space.n_views == 2
+        assert space.view_weights == pytest.approx([0.7, 0.3])
+
+    def test_each_view_and_scale_alone(self):
+        views = [normal(30, 4 + i, seed=i) for i in range(4)]
+        space = Space(views, 5, scales=2)
+        assert [x.shape[1] for x in space.only(1).views] == [5, 7]
+        assert [x.shape[1] for x in space.only(1, 1).views] == [7]
+        assert [place.views[0].shape[1] for place in space.alone()] == [4, 5, 6, 7]
+        assert space.only(1) is space.only(1)
+
+    def test_a_view_on_one_scale_is_the_view(self):
+        views = [normal(30, 4, seed=i) for i in range(4)]
+        one = Space(views, 5, scales=2).weighted([1.0, 3.0, 1.0, 3.0]).on_first_scale()
+        other = Space(views[:2], 5).weighted([1.0, 3.0])
+        labels = torch.arange(30) % 3
+        assert one.weights == pytest.approx(other.weights)
+        assert score(one, labels, 3) == pytest.approx(score(other, labels, 3))

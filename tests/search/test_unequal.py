@@ -5,7 +5,7 @@ import torch
 
 from sagl.evaluation import clustering_accuracy
 from sagl.search import unequal as module
-from sagl.search.anneal import anneal, smoothed
+from sagl.search.anneal import reanneal
 from sagl.search.candidates import search
 from sagl.search.evidence import log_odds, recall
 from sagl.search.score import score
@@ -17,7 +17,7 @@ C = 5
 
 @pytest.fixture(scope="module")
 def even_of_uneven(uneven):
-    return search(uneven[0], C, 0, restarts=2)[0]
+    return search(uneven[0], C, 0, starts=2)[0]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def equal():
     """Equal clusters that overlap a little, and what the search finds."""
     views, labels = blobs(EQUAL, spread=2.0)
     space = space_of(views)
-    return space, torch.from_numpy(labels), search(space, C, 0, restarts=2)[0]
+    return space, torch.from_numpy(labels), search(space, C, 0, starts=2)[0]
 
 
 def test_unequal_clusters_are_let_go(uneven, even_of_uneven):
@@ -47,8 +47,7 @@ def test_others_are_the_starts_of_the_search_let_go(uneven, even_of_uneven):
     starts = [c.labels for c in even_of_uneven if c.own_start]
     assert len(starts) == 3  # two of k-means, one spectral
     for start, other in zip(starts, others, strict=True):
-        soft = smoothed(start, C)
-        labels = anneal(space, soft, hot=0.3, steps=40, first_graph=0.0, sizes="any")
+        labels = reanneal(space, start, C, sizes="any")
         assert torch.equal(other.labels, labels)
         assert other.score == score(space, labels, C)
         assert other.own_start

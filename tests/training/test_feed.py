@@ -65,14 +65,15 @@ class TestStandardization:
             np.testing.assert_allclose(h.double().mean(dim=0), 0, atol=1e-5)
             assert float(h.double().norm(dim=1).mean()) == pytest.approx(10, rel=1e-5)
 
+    @pytest.mark.parametrize(("kind", "power"), [("standard", 1), ("pareto", 0.5)])
     @pytest.mark.usefixtures("block")
-    def test_standard_is_the_obvious_computation(self, arrays):
+    def test_columns_are_divided_by_their_deviation(self, arrays, kind, power):
         arrays["large"][:, 2] = 7  # a column that says nothing
-        batch = feed_of(Views(arrays), "standard")(np.arange(120))
+        batch = feed_of(Views(arrays), kind)(np.arange(120))
         for h, array in zip(batch, arrays.values(), strict=True):
             expected = array.astype(np.float64) - array.astype(np.float64).mean(axis=0)
             deviation = expected.std(axis=0)
-            expected[:, deviation > 0] /= deviation[deviation > 0]
+            expected[:, deviation > 0] /= deviation[deviation > 0] ** power
             expected *= 10 / np.linalg.norm(expected, axis=1, keepdims=True)
             np.testing.assert_allclose(h, expected, atol=2e-5)
 

@@ -29,12 +29,9 @@ from sagl.search.space import Space, affinity, mean_of, one_hot, row_stochastic
 
 Sizes = Literal["balanced", "any"]  # of clusters
 
-GRAPH_WEIGHT = 0.5
-START, WARM, COOL, COLD = 1.0, 0.5, 0.3, 0.1
-_BALANCE_ROUNDS = 3
+_BALANCE_ROUNDS = 3  # of Sinkhorn's, in each step: clusters need not be equal
 _NEW_GRAPHS = 3  # how often the graph of z is built anew
-_SMOOTHING = 0.3  # of labels that annealing starts from
-_CALM = 0.1  # of log odds: at the lowest temperature they are taken as they are
+_AGAIN = 0.4  # of the steps are enough for labels that are there
 
 
 @torch.no_grad()
@@ -42,9 +39,8 @@ def anneal(
     space: Space,
     Y: Tensor,
     *,
-    steps: int = 100,
-    hot: float = START,
-    cold: float = COLD,
+    steps: int | None = None,
+    hot: float | None = None,
     first_graph: float = 0.4,
     sizes: Sizes = "balanced",
 ) -> Tensor:
@@ -52,6 +48,8 @@ def anneal(
 
     ``first_graph`` is the share of the steps after which the graph of z joins.
     """
+    steps = steps or space.config.steps
+    hot, cold = hot or space.config.hot, space.config.cold
     first = round(first_graph * steps)
     graph = space.graph
     every = max(1, -(-(steps - first) // _NEW_GRAPHS))
@@ -70,13 +68,19 @@ def reanneal(
     labels: Tensor,
     n_clusters: int,
     *,
-    hot: float = COOL,
-    steps: int = 40,
+    steps: int | None = None,
     sizes: Sizes = "balanced",
 ) -> Tensor:
     """Labels (n,) that labels (n,) condense to when they are warmed up a little."""
-    soft = smoothed(labels, n_clusters)
-    return anneal(space, soft, hot=hot, steps=steps, first_graph=0.0, sizes=sizes)
+    config = space.config
+    return anneal(
+        space,
+        smoothed(space, labels, n_clusters),
+        hot=config.warm,
+        steps=steps or round(_AGAIN * config.steps),
+        first_graph=0.0,
+        sizes=sizes,
+    )
 
 
 class Start(NamedTuple):
@@ -104,14 +108,15 @@ def anneal_new(
     """
     new = [start.new for start in starts]
     n_clusters = near.shape[1]
-    Y = [smoothed(start.labels, n_clusters) for start in starts]
+    Y = [smoothed(space, start.labels, n_clusters) for start in starts]
+    warm, cold = space.config.warm, space.config.cold
     for step in range(steps):
         moving = torch.cat([y[:, k] for y, k in zip(Y, new, strict=True)], dim=1)
         centred = moving - moving.mean(dim=0)
         z = [fit.left_out(centred) for fit in space.fits]
         p = _representations(space, z, graph, centred, sizes)
         parts = torch.split(p, [len(k) for k in new], dim=1)
-        temperature = COOL * (COLD / COOL) ** (step / steps)
+        temperature = warm * (cold / warm) ** (step / steps)
         Y = [
             _sinkhorn_assignment(near.index_copy(1, k, part), temperature, sizes)
             for k, part in zip(new, parts, strict=True)
@@ -124,30 +129,31 @@ def outlook(
     space: Space, labels: Tensor, n_clusters: int, sizes: Sizes = "balanced"
 ) -> tuple[Tensor, CSR]:
     """p, (n, C), and the graph that annealing would have near labels (n,)."""
-    Y = smoothed(labels, n_clusters)
+    Y = smoothed(space, labels, n_clusters)
     centred = Y - Y.mean(dim=0)
     z = [fit.left_out(centred) for fit in space.fits]
     graph = _with_graph_of(z, space)
     return _representations(space, z, graph, centred, sizes), graph
 
 
-def smoothed(labels: Tensor, n_clusters: int) -> Tensor:
+def smoothed(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
     """Labels as soft labels that annealing can still change."""
-    return (1 - _SMOOTHING) * one_hot(labels, n_clusters) + _SMOOTHING / n_clusters
+    given_up = space.config.smoothing
+    return (1 - given_up) * one_hot(labels, n_clusters) + given_up / n_clusters
 
 
 def _representations(
     space: Space, z: Sequence[Tensor], graph: CSR, centred: Tensor, sizes: Sizes
 ) -> Tensor:
-    p = space.mean(z) + GRAPH_WEIGHT * multiply(graph, centred)
-    return _comparable(p, centred, sizes)
+    """Clusters brought to one scale: of unit deviation, or as log odds.
 
-
-def _comparable(p: Tensor, centred: Tensor, sizes: Sizes) -> Tensor:
-    """Clusters brought to one scale: of unit deviation, or as log odds."""
+    Log odds are taken as they are at the lowest temperature.
+    """
+    p = space.mean(z) + space.config.graph_weight * multiply(graph, centred)
     if sizes == "any":
         above = centred - centred.amin(dim=0)
-        return _CALM * log_odds(p, above / above.amax(dim=0).clamp_min(1e-9))
+        member = above / above.amax(dim=0).clamp_min(1e-9)
+        return space.config.cold * log_odds(p, member)
     return p / p.std(dim=0).clamp_min(1e-6)
 
 
@@ -167,5 +173,5 @@ def _sinkhorn_assignment(p: Tensor, temperature: float, sizes: Sizes) -> Tensor:
 def _with_graph_of(z: Sequence[Tensor], space: Space) -> CSR:
     """Half the graph of the features, half that of the linear features z."""
     scaled = [part / part.std(dim=0).clamp_min(1e-6) for part in z]
-    learned = affinity(space.side_by_side(scaled))
+    learned = affinity(space.side_by_side(scaled), space.neighbours)
     return mean_of(space.graph, row_stochastic(learned))

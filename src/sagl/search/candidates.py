@@ -12,24 +12,14 @@ from torch import Tensor
 
 from sagl.search.anneal import anneal, reanneal, smoothed
 from sagl.search.journal import Journal
-from sagl.search.moves import CONSIDERED, PROPOSALS, split_and_merge
+from sagl.search.moves import split_and_merge
 from sagl.search.proposals import centre_labels, consensus, spectral_labels
 from sagl.search.score import Score, score
 from sagl.search.space import Space
 from sagl.search.stability import stability
 
-
-class Round(NamedTuple):
-    """How many of the best partitions are improved, and how far each looks."""
-
-    improved: int
-    considered: int
-    proposals: int
-
-
-STARTS = 8
 _COMMITTEES = (3, 5)  # how many of the best partitions form a consensus
-_ROUNDS = (Round(2, CONSIDERED, PROPOSALS), Round(1, 16, 400))
+_ROUNDS = 2  # of moves
 
 
 class Candidate(NamedTuple):
@@ -46,7 +36,7 @@ def search(
     n_clusters: int,
     seed: int,
     *,
-    restarts: int = STARTS,
+    starts: int | None = None,
     learn: Callable[[Sequence[Tensor]], Space] | None = None,
     journal: Journal | None = None,
     on_candidate: Callable[[], object] = lambda: None,
@@ -57,9 +47,10 @@ def search(
     ----------
     space : Space
     n_clusters, seed : int
-    restarts : int
-        How many k-means partitions are annealed: of all views together and of each
-        view alone, in turn. What a good view shows alone, a poor one beside it hides.
+    starts : int, optional
+        How many k-means partitions are annealed, else as configured: of all views
+        together and of each view alone, in turn. What a good view shows alone, a poor
+        one beside it hides.
     learn : callable, optional
         Given partitions, the best first, before the last round of moves: the space with
         what has been learned from them, by which all are then compared anew.
@@ -89,31 +80,28 @@ def search(
 
             add(committee, "consensus, annealed")
 
-    views = len(space.views)
-    alone = min(views, restarts - 1) if views > 1 else 0
+    views, starts = space.n_views, starts or space.config.starts
+    alone = min(views, starts - 1) if views > 1 else 0
     places = [space, *(space.only(view) for view in range(alone))]
 
-    def from_centres(restart: int) -> Tensor:
-        place = places[restart % len(places)]
-        labels = centre_labels(place, C, (seed + restart) % 2**32)
-        labels = anneal(place, smoothed(labels, C))
+    def from_centres(start: int) -> Tensor:
+        place = places[start % len(places)]
+        labels = centre_labels(place, C, (seed + start) % 2**32)
+        labels = anneal(place, smoothed(place, labels, C))
         return labels if place is space else reanneal(space, labels, C)
 
-    for restart in range(restarts):
-        add(partial(from_centres, restart), "k-means, annealed", own_start=True)
+    for start in range(starts):
+        add(partial(from_centres, start), "k-means, annealed", own_start=True)
     spectral = add(lambda: spectral_labels(space, C, seed % 2**32), "spectral")
     add(lambda: reanneal(space, spectral, C), "spectral, annealed", own_start=True)
     agree()
-    for turn in _ROUNDS:
-        if learn is not None and turn is _ROUNDS[-1]:
+    for turn in range(_ROUNDS):
+        if learn is not None and turn == _ROUNDS - 1:
             space = learn([c.labels for c in sorted(found, key=_by_score)])
             found[:] = [c._replace(score=score(space, c.labels, C)) for c in found]
-        for candidate in sorted(found, key=_by_score)[: turn.improved]:
-            improve = partial(
-                split_and_merge, proposals=turn.proposals, considered=turn.considered
-            )
-            labels = add(partial(improve, space, candidate.labels, C), "moves")
-            add(partial(reanneal, space, labels, C), "moves, annealed")
+        best = min(found, key=_by_score).labels
+        labels = add(partial(split_and_merge, space, best, C), "moves")
+        add(partial(reanneal, space, labels, C), "moves, annealed")
         agree()
     return sorted(found, key=_by_score), space
 
@@ -124,11 +112,9 @@ def reproduced(found: Sequence[Candidate], n_clusters: int) -> NDArray[np.float6
     return stability(found[0].labels.cpu().numpy(), others, n_clusters)
 
 
-def candidates_of(restarts: int = STARTS) -> int:
+def candidates_of(starts: int) -> int:
     """How many candidates ``search`` will look at."""
-    agreed = len(_COMMITTEES) * (1 + len(_ROUNDS))
-    moved = 2 * sum(each.improved for each in _ROUNDS)
-    return restarts + 2 + agreed + moved
+    return starts + 2 + len(_COMMITTEES) * (1 + _ROUNDS) + 2 * _ROUNDS
 
 
 def _by_score(candidate: Candidate) -> float:

@@ -22,13 +22,7 @@ from sagl.search.score import joint, neighbour_information
 from sagl.search.space import Space, one_hot
 
 _TINY = 1e-6
-# The groups of a sample are not independent, so log odds of all clusters together are
-# too sure: they predict labels best when about halved.
-_TRUST = 0.5
 _LEAST = -10.0  # log probability: one sample cannot ruin a partition
-# A partition is worth its information per so much of its entropy: clusters of equal
-# sizes could say most, so that what they say counts less.
-_POWER = 0.75
 
 
 class Line(NamedTuple):
@@ -63,7 +57,7 @@ def left_out_evidence(space: Space, labels: Tensor, n_clusters: int) -> list[Ten
     share = Y.mean(dim=0)
     prior = share.clamp_min(1e-9).log()
     predicted = [fit.left_out(Y - share) for fit in space.fits]
-    return [_TRUST * log_odds(z, Y) + prior for z in predicted]
+    return [space.config.trust * log_odds(z, Y) + prior for z in predicted]
 
 
 def mistaken(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
@@ -89,7 +83,10 @@ def recall(space: Space, labels: Tensor, n_clusters: int) -> float:
     Y = one_hot(labels, n_clusters)
     share = Y.mean(dim=0)
     used = share > 0
-    e = _TRUST * log_odds(left_out(space, Y), Y) + share.clamp_min(1e-9).log()
+    e = (
+        space.config.trust * log_odds(left_out(space, Y), Y)
+        + share.clamp_min(1e-9).log()
+    )
     known = joint(labels, e.argmax(dim=1), n_clusters)
     return float((known.diagonal()[used] / known.sum(dim=1)[used]).mean())
 
@@ -99,6 +96,7 @@ class Evidence(NamedTuple):
 
     information: float
     entropy: float
+    power: float  # of the entropy, in the value
 
     @property
     def share(self) -> float:
@@ -108,7 +106,7 @@ class Evidence(NamedTuple):
     @property
     def value(self) -> float:
         """What partitions of unequal clusters are compared by."""
-        value: float = self.information / max(self.entropy, _TINY) ** _POWER
+        value: float = self.information / max(self.entropy, _TINY) ** self.power
         return value
 
 
@@ -126,4 +124,4 @@ def evidence(space: Space, labels: Tensor, n_clusters: int) -> Evidence:
     for weight, e in zip(space.weights, found, strict=True):
         own = e.log_softmax(dim=1).gather(1, labels[:, None]).clamp_min(_LEAST)
         told += weight * (entropy + float(own.mean()))
-    return Evidence(told, entropy)
+    return Evidence(told, entropy, space.config.size_power)

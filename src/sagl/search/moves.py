@@ -8,6 +8,7 @@ most, annealed for a few steps and kept if the score rises.
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import torch
@@ -19,8 +20,6 @@ from sagl.search.evidence import evidence, mistaken
 from sagl.search.score import confusion, score, split_information
 from sagl.search.space import Space
 
-PROPOSALS = 200
-CONSIDERED = 10  # pairs to merge, and clusters to split
 _STEPS = 10  # of annealing, per proposal
 _AT_ONCE, _ENTRIES = 10, 1 << 25  # proposals annealed side by side; their soft labels
 _DIVISIBLE = 4  # samples that a cluster must have to be split
@@ -31,20 +30,19 @@ def split_and_merge(
     labels: Tensor,
     n_clusters: int,
     *,
-    proposals: int = PROPOSALS,
-    considered: int = CONSIDERED,
     sizes: Sizes = "balanced",
 ) -> Tensor:
     """Labels (n,) of at least the same score, from labels 0 … C − 1, (n,).
 
     Where sizes are free, partitions are compared by the value of their evidence.
 
-    It ends after so many proposals, or when none of those that combine the so many most
+    It ends after so many proposals, or when none of those that combine the most
     promising merges and splits is an improvement.
     """
     at_once = max(1, min(_AT_ONCE, _ENTRIES // (len(labels) * n_clusters)))
     best = _value(space, labels, n_clusters, sizes)
-    left = proposals
+    left = space.config.proposals
+    considered = math.isqrt(left)  # pairs to merge, and clusters to split
     queue: list[Start] | None = None
     while left > 0:
         if queue is None:

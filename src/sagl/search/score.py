@@ -21,9 +21,6 @@ from torch import Tensor
 
 from sagl.search.space import Ridge, Space, one_hot
 
-# How much of what neighbours tell is told by those in the network's attention graph.
-_ATTENTION = 0.5
-
 
 class Score(NamedTuple):
     """Both terms, in nats, and how often a view's prediction is the label."""
@@ -51,7 +48,7 @@ def score(space: Space, labels: Tensor, n_clusters: int) -> Score:
 def neighbour_information(space: Space, labels: Tensor, n_clusters: int) -> float:
     """What the label of a neighbour tells of the label, in nats.
 
-    Half of it a neighbour in the network's attention graph, once there is one: few and
+    Part of it a neighbour in the network's attention graph, once there is one: few and
     near. The rest a neighbour in each view alone, mean over views: more and wider. Not
     in the graph along which the search draws clusters: what was drawn along a graph
     must not be judged by it.
@@ -64,14 +61,14 @@ def neighbour_tables(
     space: Space, labels: Tensor, n_clusters: int
 ) -> list[tuple[float, Tensor]]:
     """What joins each two clusters, (C, C), symmetric, with a weight; one in all."""
-    alone = [space.only(view) for view in range(len(space.views))]
-    tables = [neighbour_table(place, labels, n_clusters) for place in alone]
+    tables = [neighbour_table(place, labels, n_clusters) for place in space.alone()]
     A = space.attention
     if A is None:
         return list(zip(space.weights, tables, strict=True))
     once = joint(labels[A.rows()], labels[A.cols], n_clusters, A.entries)
-    weights = [(1 - _ATTENTION) * weight for weight in space.weights]
-    return [(_ATTENTION, once + once.T), *zip(weights, tables, strict=True)]
+    theirs = space.config.attention
+    weights = [(1 - theirs) * weight for weight in space.weights]
+    return [(theirs, once + once.T), *zip(weights, tables, strict=True)]
 
 
 def graph_information(space: Space, labels: Tensor, n_clusters: int) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -16,16 +17,12 @@ from torch import Tensor
 
 from sagl.nn.neighbours import nearest_neighbours, unit_rows
 from sagl.nn.sparse import CSR, row_sums
+from sagl.search.config import SearchConfig
 
-NEIGHBOURS = 10
-# Where the number of clusters is known, a share of the samples of one are neighbours:
-# the more there are, the further one can look without meeting others.
-_NEIGHBOUR_SHARE, _FEWEST, _MOST = 1 / 3, 5, 50
-# Ridge penalty, in units of the mean squared length of a row times one sample.
-PENALTY = 10.0
 # Directions whose squared length is a smaller share of the penalty than this count less
 # than a tenth of what they would without it.
 _SILENT = 0.1
+_DEFAULT = SearchConfig()
 
 
 class Pairs(NamedTuple):
@@ -70,7 +67,7 @@ class Ridge:
     predicted as well without them, several times as fast.
     """
 
-    def __init__(self, spectrum: Spectrum, penalty: float = PENALTY) -> None:
+    def __init__(self, spectrum: Spectrum, penalty: float) -> None:
         self.x = x = spectrum.x  # (n, d)
         weight = penalty * spectrum.values.sum() / len(x)
         least = _SILENT * torch.minimum(weight, spectrum.values[-1])
@@ -107,9 +104,12 @@ class Space:
     Parameters
     ----------
     features : sequence of Tensor (n, d)
-        Standardised views. Only the directions of rows are used.
+        Standardised views, or the same views on several scales, one scale after the
+        other. Only the directions of rows are used.
     neighbours : int
         How many each sample has in the graph.
+    config : SearchConfig
+        What those who look for clusters in it go by.
 
     Attributes
     ----------
@@ -121,12 +121,19 @@ class Space:
     attention: CSR | None = None
 
     def __init__(
-        self, features: Sequence[Tensor], neighbours: int = NEIGHBOURS
+        self,
+        features: Sequence[Tensor],
+        neighbours: int,
+        config: SearchConfig = _DEFAULT,
+        scales: int = 1,
     ) -> None:
+        self.config = config
+        self.owners = list(range(len(features) // scales)) * scales
         views = [unit_rows(h.float()) for h in features]
         weights = [1 / len(views)] * len(views)
         spectra = [Spectrum(x) for x in views]
-        self._set(spectra, [Ridge(s) for s in spectra], weights, neighbours)
+        fits = [Ridge(s, config.penalty) for s in spectra]
+        self._set(spectra, fits, weights, neighbours)
 
     def _set(
         self,
@@ -136,28 +143,64 @@ class Space:
         neighbours: int,
     ) -> None:
         self.spectra = spectra
-        self.views = views = [spectrum.x for spectrum in spectra]
+        self.views = [spectrum.x for spectrum in spectra]
         self.fits = fits
         self.weights = weights  # how much each view counts; their sum is one
         self.neighbours = neighbours
-        self._alone: dict[int, Space] = {}  # by view, once asked for
+        self._alone: dict[tuple[int, ...], Space] = {}  # by parts, once asked for
         self._scoring_fits: dict[
             int, list[Ridge]
         ] = {}  # by number of clusters, likewise
-        self.affinity = affinity(self.side_by_side(views), neighbours)
-        self.graph = row_stochastic(self.affinity)
-        self.pairs = _pairs(self.affinity)
+
+    @cached_property
+    def affinity(self) -> CSR:
+        """Who is near whom, all views together, (n, n), symmetric."""
+        return affinity(self.side_by_side(self.views), self.neighbours)
+
+    @cached_property
+    def graph(self) -> CSR:
+        """The same with rows that sum to one: along it clusters are drawn."""
+        return row_stochastic(self.affinity)
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The same, each pair of samples once."""
+        return _pairs(self.affinity)
 
     def __len__(self) -> int:
         return len(self.views[0])
 
-    def only(self, view: int) -> Space:
-        """The same samples as one view shows them; made once, however views count."""
-        if len(self.views) == 1:
+    def only(self, view: int, scale: int | None = None) -> Space:
+        """The same samples as one view shows them, on all its scales or on one.
+
+        Made once, however views count.
+        """
+        kept = [i for i, owner in enumerate(self.owners) if owner == view]
+        kept = kept if scale is None else [kept[scale]]
+        if len(kept) == len(self.views):
             return self
-        if view not in self._alone:
-            self._alone[view] = self._like([view], [1.0])
-        return self._alone[view]
+        if tuple(kept) not in self._alone:
+            self._alone[tuple(kept)] = self._like(kept, [1 / len(kept)] * len(kept))
+        return self._alone[tuple(kept)]
+
+    def alone(self) -> list[Space]:
+        """One space per view and scale."""
+        n = self.n_views
+        return [self.only(i % n, i // n) for i in range(len(self.views))]
+
+    def on_first_scale(self) -> Space:
+        """The same views on one scale, each weighted as it is on all."""
+        return self._like(range(self.n_views), self.view_weights)
+
+    @property
+    def n_views(self) -> int:
+        return max(self.owners) + 1
+
+    @property
+    def view_weights(self) -> list[float]:
+        """How much each view counts on all its scales; their sum is one."""
+        n = self.n_views
+        return [sum(self.weights[view::n]) for view in range(n)]
 
     def weighted(self, weights: Sequence[float]) -> Space:
         """The same samples, with views that count differently."""
@@ -188,6 +231,8 @@ class Space:
 
     def _like(self, kept: Sequence[int], weights: list[float]) -> Space:
         space = Space.__new__(Space)  # what was decomposed stays
+        space.config = self.config
+        space.owners = _from_zero([self.owners[i] for i in kept])
         spectra, fits = [self.spectra[i] for i in kept], [self.fits[i] for i in kept]
         space._set(spectra, fits, weights, self.neighbours)
         return space
@@ -207,17 +252,12 @@ class Space:
         return torch.stack(weighted).sum(dim=0)
 
 
-def neighbours_among(n_samples: int, n_clusters: int) -> int:
-    """How many neighbours samples have when there are so many clusters.
-
-    >>> neighbours_among(3000, 100), neighbours_among(60000, 10)
-    (10, 50)
-    """
-    share = round(_NEIGHBOUR_SHARE * n_samples / n_clusters)
-    return max(_FEWEST, min(_MOST, share))
+def _from_zero(names: list[int]) -> list[int]:
+    known = sorted(set(names))
+    return [known.index(name) for name in names]
 
 
-def affinity(x: Tensor, neighbours: int = NEIGHBOURS) -> CSR:
+def affinity(x: Tensor, neighbours: int) -> CSR:
     """Who is near whom among rows of x, (n, d), by direction: symmetric (n, n).
 
     exp(−d² / (σ_i σ_j)) for each of a sample's nearest neighbours, where σ is the

@@ -30,13 +30,6 @@ from sagl.search.space import Space
 ClusterSizes = Literal["auto", "balanced", "any"]
 
 _STARTS = 2  # of k-means, beside the even clusters
-_ROUNDS = ((10, 100), (16, 400))  # how many considered and proposed, as in ``search``
-# What must be left of the errors. Right balanced clusters lose up to 6 % of theirs by
-# being let go; unequal groups that balanced clusters cut to pieces, 18 % and more.
-_FEWER = 0.9
-# What must be gained of the share of information that is told: where sizes differ but a
-# little, clusters of any size have fewer errors and are no better.
-_MORE = 0.04
 
 
 def unequal(
@@ -64,7 +57,7 @@ def unequal(
     on_step : callable
         Told of each of ``steps_of()`` steps, unless it ends early.
     """
-    C = n_clusters
+    C, config = n_clusters, space.config
     # Neighbours in each view alone judge the moves: those in the attention graph are so
     # few and near that crumbs look whole to them.
     space = space.attending(None)
@@ -80,25 +73,22 @@ def unequal(
 
     def from_centres(start: int) -> Tensor:
         centres = centre_labels(space, C, (seed + start) % 2**32)
-        return anneal(space, smoothed(centres, C), sizes="any")
+        return anneal(space, smoothed(space, centres, C), sizes="any")
 
-    def moved(labels: Tensor, considered: int, proposals: int) -> Tensor:
-        labels = split_and_merge(
-            space, labels, C, proposals=proposals, considered=considered, sizes="any"
-        )
+    def moved(labels: Tensor) -> Tensor:
+        labels = split_and_merge(space, labels, C, sizes="any")
         return filled(space, labels, C)  # fewer clusters always seem better
 
     keep = journal or Journal()
     starts = [keep(partial(let_go, labels))]
     starts += [keep(partial(from_centres, start)) for start in range(_STARTS)]
     best = max(starts, key=value)
-    for considered, proposals in _ROUNDS:
-        best = keep(partial(moved, best, considered, proposals))
-        on_step()
-        fewer = 1 - recall(space, best, C) < _FEWER * errors
-        more = evidence(space, best, C).share > share + _MORE
-        if doubted and not (fewer and more):
-            return None
+    best = keep(partial(moved, best))
+    on_step()
+    fewer = 1 - recall(space, best, C) < config.fewer_errors * errors
+    more = evidence(space, best, C).share > share + config.more_information
+    if doubted and not (fewer and more):
+        return None
     others = [let_go(candidate.labels) for candidate in even if candidate.own_start]
     return [
         Candidate(best, "unequal", score(space, best, C), False),
@@ -108,4 +98,4 @@ def unequal(
 
 def steps_of() -> int:
     """How many steps ``unequal`` takes."""
-    return 1 + _STARTS + len(_ROUNDS)
+    return 2 + _STARTS

@@ -12,40 +12,40 @@ import math
 
 from torch import Tensor
 
-from sagl.search.anneal import WARM, anneal, smoothed
+from sagl.search.anneal import reanneal
 from sagl.search.proposals import centre_labels
 from sagl.search.score import graph_information
 from sagl.search.space import Space
 
 _STARTS = 2  # partitions that each view is asked for
-_STEPS = 30
-_POWER = 3  # of what is not known of the others; higher, the best view rules alone
 _LEAST = 0.2  # of all there is to know: differences below it are no reason to prefer
 
 
 def weigh(space: Space, n_clusters: int, seed: int) -> Space:
     """The space with its views weighted."""
-    views = range(len(space.views))
-    if len(views) == 1:
+    if space.n_views == 1:
         return space
-    alone = [space.only(view) for view in views]
     partitions = [
-        [_clusters(place, n_clusters, seed + start) for start in range(_STARTS)]
-        for place in alone
+        [
+            _clusters(space.only(view), n_clusters, seed + start)
+            for start in range(_STARTS)
+        ]
+        for view in range(space.n_views)
     ]
     unknown = []
-    for view in views:
+    for place, owner in zip(space.alone(), space.owners, strict=True):
         known = [
-            graph_information(alone[view], labels, n_clusters)
-            for other in views
-            if other != view
-            for labels in partitions[other]
+            graph_information(place, labels, n_clusters)
+            for view, found in enumerate(partitions)
+            if view != owner
+            for labels in found
         ]
         unknown.append(math.log(n_clusters) - sum(known) / len(known))
     least = _LEAST * math.log(n_clusters)
-    return space.weighted([max(nats, least) ** -_POWER for nats in unknown])
+    return space.weighted(
+        [max(nats, least) ** -space.config.view_power for nats in unknown]
+    )
 
 
 def _clusters(space: Space, n_clusters: int, seed: int) -> Tensor:
-    start = smoothed(centre_labels(space, n_clusters, seed % 2**32), n_clusters)
-    return anneal(space, start, hot=WARM, steps=_STEPS)
+    return reanneal(space, centre_labels(space, n_clusters, seed % 2**32), n_clusters)

@@ -14,7 +14,10 @@ from sagl.nn.choices import check_choice
 from sagl.nn.network import Network
 from sagl.views import Views
 
-Normalization = Literal["none", "center", "standard"]
+Normalization = Literal["none", "center", "pareto", "standard"]
+# A search may look at each view on more than one scale; a network is on the first.
+Scales = Literal["auto", "none", "center", "pareto", "standard"]
+_AUTO: tuple[Normalization, ...] = ("standard", "pareto")
 
 # The length that centred features have on average: the scale at which CLIP features
 # come and at which the paper's learning rates were chosen.
@@ -22,6 +25,12 @@ MEAN_NORM = 10.0
 # Views up to this size live on the device as float32; larger ones are read per batch.
 _RESIDENT_BYTES = 4 << 30
 _BLOCK_ROWS = 8192
+_ROWWISE = {"standard": 1.0, "pareto": 0.5}  # rows of one length; power of deviations
+
+
+def scales_of(normalize: Scales) -> tuple[Normalization, ...]:
+    """The scales that views are looked at on."""
+    return _AUTO if normalize == "auto" else (normalize,)
 
 
 def set_standardization(network: Network, views: Views, kind: Normalization) -> None:
@@ -29,13 +38,15 @@ def set_standardization(network: Network, views: Views, kind: Normalization) -> 
 
     ``"none"`` leaves features as they are; ``"center"`` subtracts the mean sample and
     scales so that the mean distance from it is 10; ``"standard"`` brings every column
-    to mean 0 and deviation 1, then every row to length 10.
+    to mean 0 and deviation 1, then every row to length 10; ``"pareto"`` the same, but
+    divides columns by the root of their deviation: loud columns stay louder than quiet
+    ones, but less so (Pareto scaling, as chemometrics has it).
     """
     measured = standardization(views, kind)
     for view, (shift, scale) in zip(network.view_networks, measured, strict=True):
         view.encoder.shift.copy_(torch.from_numpy(shift))
         view.encoder.scale.copy_(torch.from_numpy(scale))
-        view.encoder.row_length.fill_(MEAN_NORM if kind == "standard" else 0.0)
+        view.encoder.row_length.fill_(MEAN_NORM if kind in _ROWWISE else 0.0)
 
 
 def standardization(
@@ -58,9 +69,10 @@ def standardization(
             centred = h - means[i]
             norms[i] += float(np.linalg.norm(centred, axis=1).sum())
             squares[i] += np.square(centred).sum(axis=0)
-    if kind == "standard":
+    if kind in _ROWWISE:
         deviations = [np.sqrt(total / n) for total in squares]
-        return [(m, _inverse(d, m)) for m, d in zip(means, deviations, strict=True)]
+        inverse = [_inverse(d, m) for m, d in zip(means, deviations, strict=True)]
+        return [(m, i ** _ROWWISE[kind]) for m, i in zip(means, inverse, strict=True)]
     return [
         (m, np.full(len(m), MEAN_NORM * n / norm))
         for m, norm in zip(means, norms, strict=True)
@@ -76,10 +88,13 @@ def _inverse(
 
 
 def standardized(
-    views: Views, rows: NDArray[np.int64], device: torch.device
+    views: Views,
+    rows: NDArray[np.int64],
+    device: torch.device,
+    kind: Normalization = "standard",
 ) -> list[Tensor]:
-    """The given rows with columns of mean 0 and deviation 1 over all samples."""
-    measured = standardization(views, "standard")
+    """The given rows on a scale that is measured over all samples."""
+    measured = standardization(views, kind)
     return [
         torch.from_numpy(((h - shift) * scale).astype(np.float32)).to(device)
         for h, (shift, scale) in zip(views.take(rows), measured, strict=True)
