@@ -13,6 +13,7 @@ from sagl.report.saving import describe
 _MOST = 40  # lines that are still read
 
 
+@style.styled
 def draw_candidates(
     names: Sequence[str],
     scores: ArrayLike,
@@ -47,13 +48,10 @@ def draw_candidates(
     axes : sequence of Axes, optional
         Where to draw, one or two; by default a new figure.
     """
+    optional = {"scores": scores, "sd": sd, "truth": truth, "truth_sd": truth_sd}
     given = {
         name: np.asarray(values, dtype=np.float64)
-        for name, values in zip(
-            ("scores", "sd", "truth", "truth_sd"),
-            (scores, sd, truth, truth_sd),
-            strict=True,
-        )
+        for name, values in optional.items()
         if values is not None
     }
     for name, values in given.items():

@@ -12,6 +12,7 @@ from sagl.report import style
 from sagl.report.saving import describe
 
 
+@style.styled
 def draw_cka(
     cka: ArrayLike, names: Sequence[str], ax: style.Axes | None = None
 ) -> style.Axes:
@@ -26,7 +27,7 @@ def draw_cka(
     """
     pairs = judge_views(cka, names)  # refuses a matrix of another shape
     matrix = np.asarray(cka, dtype=np.float64)
-    ax = style.axes_or_new(ax, height=float(np.clip(1.6 + 0.55 * len(names), 3, 6)))
+    ax = style.axes_or_new(ax, float(np.clip(1.6 + 0.55 * len(names), 3, 6)))
     style.cells(ax, matrix, 0, 1, "CKA, debiased")
     style.name_ticks(ax.xaxis, range(len(names)), names, limit=16)
     style.name_ticks(ax.yaxis, range(len(names)), names, limit=20)

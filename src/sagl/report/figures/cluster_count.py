@@ -14,6 +14,7 @@ _WIDE_RANGE = 20  # last over first candidate, from which the scale is logarithm
 _APART = 0.06  # of the axis, between two numbers
 
 
+@style.styled
 def draw_cluster_count(
     candidates: Sequence[int],
     scores: ArrayLike,
@@ -50,10 +51,10 @@ def draw_cluster_count(
         raise ValueError("an interval does not hold its score; give low and high ends")
     if chosen is not None and chosen not in counts:
         raise ValueError(f"{chosen} clusters are not among {counts.tolist()}")
-    ax = style.axes_or_new(ax, height=3.0)
+    ax = style.axes_or_new(ax, 3.0)
     if band is not None:
         ax.fill_between(counts, *band, color=style.PALETTE[0], alpha=0.25, linewidth=0)
-    ax.plot(counts, values, marker="o", markersize=4, **style.line(0))
+    ax.plot(counts, values, **style.line(0, "o"))
     marked = ""
     if chosen is not None:
         place = counts.tolist().index(chosen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sagl.report import style
 from sagl.report.saving import describe
@@ -14,6 +14,7 @@ _MOST_NAMES = 40
 _MOST_LETTERS = 75  # in a line below the bars
 
 
+@style.styled
 def draw_cluster_sizes(
     labels: ArrayLike,
     n_clusters: int | None = None,
@@ -34,12 +35,25 @@ def draw_cluster_sizes(
     names : sequence of str, optional
         Names of the clusters.
     """
-    sizes = _count(np.asarray(labels), n_clusters)
+    codes = np.asarray(labels)
+    if codes.ndim != 1 or not len(codes) or codes.dtype.kind not in "iu":
+        raise ValueError(
+            "labels must be one whole number per sample; got "
+            f"{codes.dtype} of shape {codes.shape}"
+        )
+    bad = (codes < 0) | (codes >= (np.inf if n_clusters is None else n_clusters))
+    if bad.any():
+        row = int(np.argmax(bad))
+        most = "" if n_clusters is None else f" and below {n_clusters}"
+        raise ValueError(
+            f"label {row} is {codes[row]}; clusters are counted from 0{most}"
+        )
+    sizes = np.bincount(codes, minlength=n_clusters or 0)
     if names is not None and len(names) != len(sizes):
         raise ValueError(f"{len(names)} names for {len(sizes)} clusters")
     order = np.argsort(-sizes, kind="stable")
     even = float(sizes.sum()) / len(sizes)
-    ax = style.axes_or_new(ax, height=3.0)
+    ax = style.axes_or_new(ax, 3.0)
     if len(sizes) <= _MOST_NAMES:
         ax.bar(np.arange(len(sizes)), sizes[order], color=style.PALETTE[0])
         shown = [str(i) if names is None else names[i] for i in order]
@@ -51,7 +65,7 @@ def draw_cluster_sizes(
         edges = np.arange(len(sizes) + 1) - 0.5
         ax.stairs(sizes[order], edges, fill=True, color=style.PALETTE[0])
         style.name_axes(ax, f"rank of the cluster among {len(sizes):,}", "samples")
-        style.tick_numbers(ax.xaxis)
+        ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.axhline(even, color=style.ink(ax), linewidth=0.8, linestyle="--")
     ax.annotate(
         f"even share {even:,.4g}",
@@ -60,11 +74,9 @@ def draw_cluster_sizes(
         xytext=(-2, 3),
         textcoords="offset points",
         ha="right",
-        fontsize=style.SMALL,
-        color=style.ink(ax),
     )
     ax.set_xlim(-0.6, len(sizes) - 0.4)
-    style.tick_numbers(ax.yaxis, "{:,.4g}")
+    ax.yaxis.set_major_formatter("{x:,.4g}")
     style.grid(ax)
     n_empty = int((sizes == 0).sum())
     empty = f" {n_empty} are empty." if n_empty else ""
@@ -74,21 +86,3 @@ def draw_cluster_sizes(
         f"{sizes.max():,} samples; an even share is {even:,.4g}.{empty}",
         caption=f"Samples per cluster, largest first.{empty}",
     )
-
-
-def _count(labels: NDArray[np.int64], n_clusters: int | None) -> NDArray[np.int64]:
-    """The number of samples in clusters 0, 1, 2 and so on."""
-    if labels.ndim != 1 or not len(labels) or labels.dtype.kind not in "iu":
-        raise ValueError(
-            "labels must be one whole number per sample; got "
-            f"{labels.dtype} of shape {labels.shape}"
-        )
-    bad = (labels < 0) | (labels >= (np.inf if n_clusters is None else n_clusters))
-    if bad.any():
-        row = int(np.argmax(bad))
-        most = "" if n_clusters is None else f" and below {n_clusters}"
-        raise ValueError(
-            f"label {row} is {labels[row]}; clusters are counted from 0{most}"
-        )
-    sizes: NDArray[np.int64] = np.bincount(labels, minlength=n_clusters or 0)
-    return sizes

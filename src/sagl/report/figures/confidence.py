@@ -11,6 +11,7 @@ from sagl.report.saving import describe
 _BINS = 40
 
 
+@style.styled
 def draw_confidence(confidence: ArrayLike, ax: style.Axes | None = None) -> style.Axes:
     """Histogram of the probability of each sample's cluster, between 0 and 1."""
     values = np.asarray(confidence, dtype=np.float64)
@@ -23,7 +24,7 @@ def draw_confidence(confidence: ArrayLike, ax: style.Axes | None = None) -> styl
             f"confidence of sample {row} is {values[row]}; probabilities lie between "
             "0 and 1"
         )
-    ax = style.axes_or_new(ax, height=2.8)
+    ax = style.axes_or_new(ax, 2.8)
     counts, edges = np.histogram(values.clip(0, 1), bins=_BINS, range=(0, 1))
     width = np.diff(edges)
     ax.bar(edges[:-1], counts, width=width, align="edge", color=style.PALETTE[0])
@@ -31,7 +32,7 @@ def draw_confidence(confidence: ArrayLike, ax: style.Axes | None = None) -> styl
     style.mark(ax, median, f"median {median:.2f}", left=median > 0.5)
     ax.set_xlim(0, 1)
     style.name_axes(ax, "confidence: probability of the sample's cluster", "samples")
-    style.tick_numbers(ax.yaxis, "{:,.4g}")
+    ax.yaxis.set_major_formatter("{x:,.4g}")
     style.grid(ax)
     doubtful = float((values < 0.5).mean())
     return describe(

@@ -17,6 +17,7 @@ _MOST_NAMES = 40
 _MOST_CELLS = 1 << 24
 
 
+@style.styled
 def draw_confusion(
     y_true: ArrayLike, y_pred: ArrayLike, ax: style.Axes | None = None
 ) -> style.Axes:
@@ -35,7 +36,7 @@ def draw_confusion(
     """
     shares, classes, clusters = _matched_shares(y_true, y_pred)
     n_classes, n_clusters = shares.shape
-    ax = style.axes_or_new(ax, height=4.9)
+    ax = style.axes_or_new(ax, 4.9)
     style.cells(ax, shares, 0, 1, "share of the class", power=0.5)
     class_names = [str(name) for name in classes]
     _name_side(ax.yaxis, class_names)

@@ -17,6 +17,7 @@ _MOST_LINES = 30  # clusters that are set apart by lines
 _APART = 0.045  # of the side, between two numbers of clusters
 
 
+@style.styled
 def draw_graph(
     graph: Any,
     labels: ArrayLike,
@@ -48,22 +49,22 @@ def draw_graph(
     clusters = coded(labels, "labels")
     n = csr.shape[0]
     density = block_density(csr, clusters.codes, cells)
-    ax = style.axes_or_new(ax, height=5.0)
+    ax = style.axes_or_new(ax, 5.0)
     high = density.max() or 1.0
     # What is fainter than three decades looks like nothing.
     low = max(density.min(where=density > 0, initial=high), high / 1e3)
-    colours = style.load("matplotlib.colors")
+    high = high if high > low else low * 10
     cmap = style.load("matplotlib").colormaps[style.HEAT]
     image = ax.imshow(
         np.ma.masked_equal(density, 0),
         cmap=cmap.with_extremes(bad=cmap(0.0)),
-        norm=colours.LogNorm(low, high if high > low else low * 10),
+        norm=style.load("matplotlib.colors").LogNorm(low, high),
         extent=(0, n, n, 0),
         interpolation="nearest",
     )
     _name_clusters(ax, clusters.codes, [str(name) for name in clusters.names])
-    style.frame(ax)
-    style.colour_bar(ax, image, "attention, times that of an even spread", log=True)
+    ticks = {"ticks": style.log_ticks(low, high), "format": "{x:g}"}
+    style.colour_bar(ax, image, "attention, times that of an even spread", **ticks)
     what = "graph" if name is None else f"graph of {name}"
     title = what[0].upper() + what[1:]
     across = "sample attended to, by cluster"

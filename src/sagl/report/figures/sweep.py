@@ -15,6 +15,7 @@ _COLUMNS = 3
 _WIDE_RANGE = 20  # largest over smallest value, from which a scale is logarithmic
 
 
+@style.styled
 def draw_sweep(
     trials: Sequence[Mapping[str, Any]],
     scores: Sequence[float],

@@ -17,6 +17,7 @@ _APART = (0.15, 0.09)  # of the panel's width and height, between two numbers
 _MOST_NUMBERS = 24
 
 
+@style.styled
 def draw_tsne_levels(
     levels: Mapping[str, ArrayLike],
     labels: ArrayLike,
@@ -91,7 +92,7 @@ def _scatter(ax: style.Axes, xy: NDArray[np.float64], colours: NDArray[Any]) -> 
         rasterized=n > _MOST_VECTOR_POINTS,
     )
     ax.set(xticks=[], yticks=[])
-    style.frame(ax)
+    ax.spines[:].set_visible(True)
 
 
 def _number_clusters(
@@ -119,6 +120,5 @@ def _number_clusters(
             ha="center",
             va="center",
             color=ink,
-            parse_math=False,
             bbox=box | {"facecolor": palette[code], "edgecolor": ink},
         )
