@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sagl import SAGL
-from sagl.report.annotations import check_names, read_names
+from sagl.report.inputs import check_names, read_names
 from tests.browser.watching import (
     most_alone,
     neighbours_of,

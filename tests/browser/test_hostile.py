@@ -8,8 +8,7 @@ import pytest
 
 from sagl import SAGL
 from sagl.experiments.fit import fit_run
-from sagl.report.annotations import Names, make_column
-from sagl.report.inputs import Inputs, with_samples
+from sagl.report.inputs import Inputs, Names, make_column, with_samples
 from sagl.report.page import write_report
 from tests.browser.watching import payload_of, read_csv
 from tests.conftest import clustered_views

@@ -8,10 +8,9 @@ import pytest
 
 from sagl import SAGL
 from sagl.experiments.fit import fit_run
-from sagl.report.annotations import make_column, run_checksum
 from sagl.report.embedding import Layout
-from sagl.report.explorer import shown_rows
-from sagl.report.inputs import Inputs, Thumbnails, make_thumbnails, with_samples
+from sagl.report.explorer import Thumbnails, make_thumbnails, shown_rows
+from sagl.report.inputs import Inputs, make_column, run_checksum, with_samples
 from sagl.report.page import render
 from sagl.report.run_data import RunData, describe_clusters
 from sagl.run import read_config
@@ -44,7 +43,6 @@ def large_data(run, n, n_clusters=4, views=("dino", "clip", "siglip")):
         inputs,
         graphs,
         mean,
-        None,
         None,
         clusters,
         Layout(points, "Random."),

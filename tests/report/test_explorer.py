@@ -1,5 +1,7 @@
 """The payload: neighbours against a loop, a round trip through another reader."""
 
+import base64
+import io
 from dataclasses import replace
 
 import numpy as np
@@ -7,11 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from scipy.sparse import csr_matrix
 
-from sagl.report.annotations import Names, make_column
 from sagl.report.explorer import (
+    SIDE,
     column_arrays,
+    data_address,
+    make_thumbnails,
     neighbour_count,
     pack,
     places,
@@ -19,8 +24,8 @@ from sagl.report.explorer import (
     thumbnail_arrays,
     write_atlas,
 )
-from sagl.report.inputs import with_samples
-from tests.report.pages import HOSTILE, Texts, random_graph, unpack
+from sagl.report.inputs import Names, make_column, with_samples
+from tests.report.pages import HOSTILE, Pictures, Texts, random_graph, unpack
 
 
 @given(st.integers(0, 1000), st.integers(1, 25), st.integers(1, 6), st.integers(1, 8))
@@ -142,3 +147,46 @@ def test_neighbours_are_positions_with_ascending_distances(altered, tmp_path):
         for i, distance in others.items():
             assert abs(distance - (1 - dense[row, i])) < 1e-4
     assert len(lengths) == 1  # embedding-atlas stacks them
+
+
+def test_large_pictures_shrink_and_keep_their_shape():
+    samples = Pictures("abc", size=(800, 400))
+    found = make_thumbnails([0, 2], samples.__getitem__)
+    assert list(found.images) == [0, 2]
+    assert not found.pixelated
+    for content in found.images.values():
+        assert Image.open(io.BytesIO(content)).size == (SIDE, SIDE // 2)
+        assert len(content) < 5_000
+
+
+def test_tiny_pictures_are_kept_to_the_pixel():
+    samples = Pictures("abc", size=(8, 8))
+    found = make_thumbnails([1], samples.__getitem__)
+    assert found.pixelated
+    kept = Image.open(io.BytesIO(found.images[1]))
+    assert kept.tobytes() == samples[1].tobytes()
+
+
+def test_without_webp_thumbnails_are_png(monkeypatch):
+    monkeypatch.setattr("PIL.features.check", lambda name: False)
+    found = make_thumbnails([0], Pictures("a").__getitem__)
+    assert data_address(found.images[0]).startswith("data:image/png;base64,iVBOR")
+
+
+def test_unreadable_pictures_are_counted():
+    samples = Pictures("abc", broken=1)
+    found = make_thumbnails(range(3), samples.__getitem__)
+    assert list(found.images) == [0, 2]
+    assert found.unreadable == 1
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "CMYK", "1", "I;16"])
+def test_all_modes_can_be_shown(mode):
+    for size in ((200, 100), (8, 8)):
+        image = Image.new("RGB", size, "red")
+        image = Image.new(mode, size) if mode == "I;16" else image.convert(mode)
+        found = make_thumbnails([0], lambda row, image=image: image)
+        address = data_address(found.images[0])
+        kind, _, content = address.partition(";base64,")
+        shown = Image.open(io.BytesIO(base64.b64decode(content)))
+        assert kind == f"data:image/{shown.format.lower()}"

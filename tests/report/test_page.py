@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from sagl import SAGL
-from sagl.report.annotations import Names, make_column
-from sagl.report.explorer import shown_rows
-from sagl.report.inputs import Inputs, Thumbnails, make_thumbnails, with_samples
-from sagl.report.page import check_writable, draw_run, render, write_report
-from sagl.report.saving import Drawing
+from sagl.report.explorer import Thumbnails, make_thumbnails, shown_rows
+from sagl.report.inputs import Inputs, Names, make_column, with_samples
+from sagl.report.page import Drawing, draw_run, render, write_report
 from sagl.report.summary import Concern
 from tests.conftest import clustered_views
 from tests.report.pages import HOSTILE, Page, Pictures, Texts
@@ -278,12 +276,11 @@ def test_the_same_input_is_the_same_page(written, small_run, tmp_path):
 
 
 def test_bad_places_are_refused_at_once(small_run, tmp_path):
+    (tmp_path / "dir.html").mkdir()
     for path, words in [
         (tmp_path / "report.pdf", "must end in .html"),
         (tmp_path / "none" / "report.html", "no directory"),
+        (tmp_path / "dir.html", "is a directory"),
     ]:
         with pytest.raises(ValueError, match=words):
             write_report(small_run, Inputs([]), path)
-    (tmp_path / "dir.html").mkdir()
-    with pytest.raises(ValueError, match="is a directory"):
-        check_writable(tmp_path / "dir.html", ".html")

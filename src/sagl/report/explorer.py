@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from sagl.report.annotations import Column, category_column
-from sagl.report.inputs import Thumbnails
+from sagl.features.samples import Unreadable
+from sagl.report.inputs import Column, category_column
 from sagl.report.run_data import RunData
 from sagl.report.style import cluster_colours, load
 from sagl.storage import replacing
@@ -38,6 +39,50 @@ _NEIGHBOURS = 10
 _NEIGHBOUR_BYTES = 20_000_000  # of all graphs together; beyond, each keeps fewer
 _BYTES_EACH = 6
 _GZIP_LEVEL = 6
+SIDE = 80  # pixels of a thumbnail's longer side
+_PIXELATED = 40  # pictures up to this size are kept pixel by pixel
+_CLEAR = ("LA", "PA", "RGBA", "P")  # modes that may be transparent
+_QUALITY = 72
+
+
+class Thumbnails(NamedTuple):
+    """Encoded pictures by row, whether pixels stay squares, how many were unreadable.
+
+    They are WebP, without loss where pictures have a few pixels only, or else PNG.
+    """
+
+    images: dict[int, bytes]
+    pixelated: bool
+    unreadable: int
+
+
+def make_thumbnails(rows: Iterable[int], sample: Callable[[int], Any]) -> Thumbnails:
+    """Thumbnails of the given rows; what cannot be read is left out and counted."""
+    # As every wheel of Pillow has it; PNG passes over WebP's options.
+    form = "WEBP" if load("PIL.features").check("webp") else "PNG"
+    images: dict[int, bytes] = {}
+    unreadable = 0
+    pixelated = True
+    for row in rows:
+        try:
+            image = sample(row)
+        except Unreadable:
+            unreadable += 1
+            continue
+        tiny = max(image.size) <= _PIXELATED
+        pixelated &= tiny
+        image = image.convert("RGBA" if tiny and image.mode in _CLEAR else "RGB")
+        image.thumbnail((SIDE, SIDE))
+        file = io.BytesIO()
+        image.save(file, form, lossless=tiny, exact=tiny, quality=_QUALITY)
+        images[row] = file.getvalue()
+    return Thumbnails(images, pixelated and bool(images), unreadable)
+
+
+def data_address(picture: bytes) -> str:
+    """A thumbnail as an address that needs no network."""
+    form = "png" if picture.startswith(b"\x89PNG") else "webp"
+    return f"data:image/{form};base64,{base64.b64encode(picture).decode()}"
 
 
 def shown_rows(data: RunData, limit: int = SHOWN_ROWS) -> NDArray[np.int64]:
@@ -45,10 +90,7 @@ def shown_rows(data: RunData, limit: int = SHOWN_ROWS) -> NDArray[np.int64]:
     n = len(data)
     if n <= limit:
         return np.arange(n)
-    wanted = [np.array(sorted(data.inputs.names.wrong), dtype=np.int64)]
-    for cluster in data.clusters:
-        wanted += [cluster.typical, cluster.doubtful]
-    needed = np.unique(np.concatenate(wanted))
+    needed = np.array(sorted({*data.inputs.names.wrong, *data.listed}), dtype=np.int64)
     others = np.setdiff1d(np.arange(n), needed)
     room = max(0, limit - len(needed))
     drawn = np.random.default_rng(0).choice(others, room, replace=False)
