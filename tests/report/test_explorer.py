@@ -14,14 +14,15 @@ from scipy.sparse import csr_matrix
 
 from sagl.report.explorer import (
     SIDE,
-    column_arrays,
+    Thumbnails,
     data_address,
+    joined_thumbnails,
     make_thumbnails,
     neighbour_count,
     pack,
     places,
+    shown_column,
     strongest_neighbours,
-    thumbnail_arrays,
     write_atlas,
 )
 from sagl.report.inputs import Names, make_column, with_samples
@@ -75,33 +76,32 @@ def test_payload_round_trip():
         "places": np.array([[0, 65535], [7, 8]], dtype=np.uint16),
         "rows": np.array([-1, 2**31 - 1], dtype=">i4"),
         "numbers": np.array([0.5, np.nan], dtype=np.float32),
-        "ids": HOSTILE,
-        "none": [],
     }
-    text = pack({"title": HOSTILE[0]}, arrays)
-    assert text == pack({"title": HOSTILE[0]}, arrays)  # the same file every time
-    header, found = unpack(text)
-    assert header["title"] == HOSTILE[0]
+    content = {"ids": HOSTILE, "none": [], "views": [{"title": HOSTILE[0], **arrays}]}
+    text = pack(content)
+    assert text == pack(content)  # the same file every time
+    found = unpack(text)
     assert found["ids"] == HOSTILE
     assert found["none"] == []
-    for name in ("bytes", "places", "rows", "numbers"):
-        np.testing.assert_array_equal(found[name], np.ravel(arrays[name]))
+    [view] = found["views"]
+    assert view["title"] == HOSTILE[0]
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(view[name], np.ravel(array))
 
 
 def test_columns_and_thumbnails_are_of_the_chosen_rows():
     rows = np.array([2, 0])
-    columns = [
-        make_column("kind", ["a", "b", "c"]),
-        make_column("mass", ["1.5", "", "9.5"]),
-    ]
-    about, arrays = column_arrays(columns, rows)
-    assert [about[0]["categories"][code] for code in arrays["column0"]] == ["c", "a"]
-    np.testing.assert_array_equal(arrays["column1"], np.float32([9.5, 1.5]))
-    assert (about[1]["low"], about[1]["high"]) == (1.5, 9.5)
-    found = thumbnail_arrays({0: b"abc", 2: b"de"}, {0: 1, 2: 0})
-    assert found["thumbnailRows"].tolist() == [1, 0]
-    assert found["thumbnailStarts"].tolist() == [0, 3, 5]
-    assert found["thumbnails"].tobytes() == b"abcde"
+    words = shown_column(make_column("kind", ["a", "b", "c"]), rows)
+    assert [words["categories"][code] for code in words["values"]] == ["c", "a"]
+    mass = shown_column(make_column("mass", ["1.5", "", "9.5"]), rows)
+    np.testing.assert_array_equal(mass["values"], np.float32([9.5, 1.5]))
+    assert (mass["low"], mass["high"]) == (1.5, 9.5)
+    images = Thumbnails({0: b"abc", 1: b"no", 2: b"de"}, True, 0)
+    joined = joined_thumbnails(images, {0: 1, 2: 0})
+    assert joined["rows"].tolist() == [1, 0]
+    assert joined["starts"].tolist() == [0, 3, 5]
+    assert joined["bytes"].tobytes() == b"abcde"
+    assert joined["pixelated"]
 
 
 def test_table(small_data, tmp_path):

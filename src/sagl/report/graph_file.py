@@ -157,22 +157,17 @@ def write_graph(path: Path, graph: RunGraph) -> None:
         _WRITERS[path.suffix.lower()](file, graph)
 
 
-def _edges(graph: RunGraph) -> dict[str, list[Any]]:
+def _edges(graph: RunGraph) -> pa.Table:
     """Ids of the sources and targets, and weights; zeros are no edges."""
     pairs = graph.weights.tocoo()
     held = pairs.data != 0
-    ids = np.asarray(graph.ids, dtype=object)
-    return {
-        "source": ids[pairs.row[held]].tolist(),
-        "target": ids[pairs.col[held]].tolist(),
-        "weight": pairs.data[held].astype(np.float64).tolist(),
+    ids = pa.array(graph.ids, pa.string())
+    columns = {
+        "source": ids.take(pa.array(pairs.row[held])),
+        "target": ids.take(pa.array(pairs.col[held])),
+        "weight": pairs.data[held].astype(np.float64),
     }
-
-
-def _table(graph: RunGraph) -> pa.Table:
-    text = pa.string()
-    schema = pa.schema({"source": text, "target": text, "weight": pa.float64()})
-    return pa.table(_edges(graph), schema)
+    return pa.table(columns)
 
 
 def _write_xml(file: Any, graph: RunGraph, form: str) -> None:
@@ -187,14 +182,15 @@ def _write_xml(file: Any, graph: RunGraph, form: str) -> None:
     network = nx.DiGraph()
     clusters = ({"cluster": k} for k in graph.clusters.tolist())
     network.add_nodes_from(zip(graph.ids, clusters, strict=True))
-    network.add_weighted_edges_from(zip(*_edges(graph).values(), strict=True))
+    edges = (column.to_pylist() for column in _edges(graph).columns)
+    network.add_weighted_edges_from(zip(*edges, strict=True))
     getattr(nx, f"write_{form}")(network, file)
 
 
 _WRITERS: dict[str, Callable[[Any, RunGraph], None]] = {
     ".npz": lambda file, graph: save_npz(file, graph.weights),
-    ".parquet": lambda file, graph: write_table(_table(graph), file),
-    ".csv": lambda file, graph: write_csv(_table(graph), file),
+    ".parquet": lambda file, graph: write_table(_edges(graph), file),
+    ".csv": lambda file, graph: write_csv(_edges(graph), file),
     ".graphml": lambda file, graph: _write_xml(file, graph, "graphml"),
     ".gexf": lambda file, graph: _write_xml(file, graph, "gexf"),
 }

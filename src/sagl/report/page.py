@@ -42,8 +42,8 @@ _TSNE_ROWS = 1_500  # of each view, at each level
 _MOST_SVG = 600_000  # characters of a figure; beyond, a PNG is smaller
 _HERE = Path(__file__).parent
 _SCRIPTS = (
-    *("dom", "payload", "camera", "points", "colours", "memory", "export"),
-    *("overlay", "legend", "panel", "gestures", "search", "explorer", "page"),
+    *("dom", "data", "camera", "points", "colours", "overlay", "panel"),
+    *("explorer", "controls"),  # the last one begins
 )
 _LINE = 160  # characters of a text in the list of a cluster's samples
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,8 +16,8 @@ from sagl.estimator import SAGL
 from sagl.evaluation.cka import cka_matrix
 from sagl.report.embedding import Layout, lay_out
 from sagl.report.graph_file import attention_graphs, stored_graph
-from sagl.report.inputs import Inputs, check_length, run_checksum
-from sagl.run import ALL_VIEWS, GRAPH_LIMIT, read_config
+from sagl.report.inputs import Inputs, check_length
+from sagl.run import ALL_VIEWS, GRAPH_LIMIT
 
 _DENSE_LIMIT = 5_000  # a dense graph has a number for every pair of samples
 _MOST_CHANGED = 0.01  # share of samples whose cluster may differ by rounding
@@ -49,8 +48,6 @@ class RunData:
     """A run and what is known about it, ready to be shown."""
 
     directory: Path
-    config: dict[str, Any]  # config.json
-    checksum: str  # what tells this run from all others
     model: SAGL
     inputs: Inputs
     graphs: dict[str, csr_matrix]  # one per view, or that of all, or none
@@ -141,8 +138,6 @@ def collect(
     progress("layout")
     return RunData(
         run,
-        read_config(run),
-        run_checksum(run),
         model,
         inputs,
         graphs,

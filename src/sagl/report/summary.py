@@ -13,7 +13,9 @@ from sagl.evaluation.cka import judge_views
 from sagl.evaluation.graphs import weight_inside
 from sagl.evaluation.metrics import clustering_scores
 from sagl.evaluation.protocols import predict_in_batches
+from sagl.report.inputs import run_checksum
 from sagl.report.run_data import RunData
+from sagl.run import read_config
 
 CONFIDENT = 0.9
 INDUCTIVE = (
@@ -244,7 +246,7 @@ def check_sorted(data: RunData) -> Iterator[Concern]:
 def lead(data: RunData) -> str:
     """The run in one sentence."""
     views = ", ".join(data.model.view_names_)
-    recipe = data.config["params"].get("recipe", "default")
+    recipe = read_config(data.directory)["params"].get("recipe", "default")
     return (
         f"{len(data):,} samples seen through {views}; {data.n_clusters} clusters, "
         f"recipe {recipe}, seed {data.model.settings_.seed}."
@@ -253,7 +255,7 @@ def lead(data: RunData) -> str:
 
 def tables(data: RunData) -> dict[str, dict[str, Any]]:
     """What was run and with what, as tables of names and values by their titles."""
-    config, model = data.config, data.model
+    config, model = read_config(data.directory), data.model
     widths = zip(model.view_names_, model.view_widths_, strict=True)
     packages = {"torch": "torch", "numpy": "numpy", "scipy": "scipy"}
     packages["sklearn"] = "scikit-learn"
@@ -263,7 +265,7 @@ def tables(data: RunData) -> dict[str, dict[str, Any]]:
             "samples": f"{len(data):,}",
             "steps": f"{model.n_steps_:,}",
             "made by": f"sagl {config.get('sagl', '?')}",
-            "checksum": data.checksum[:16],
+            "checksum": run_checksum(data.directory)[:16],
         },
         "Views": {name: f"{width:,} columns" for name, width in widths},
         "Settings": {
