@@ -203,15 +203,8 @@ def area(colour: str, hatch: str = "") -> dict[str, Any]:
 def mark(ax: Axes, at: float, words: str, *, left: bool) -> None:
     """A dashed line across the axes, with words to its left or right."""
     ax.axvline(at, color=ink(ax), linewidth=0.9, linestyle="--")
-    ax.annotate(
-        words,
-        (at, 1),
-        xycoords=("data", "axes fraction"),
-        xytext=(-4 if left else 4, -2),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        va="top",
-    )
+    where: Any = {"ha": "right" if left else "left", "va": "top"}
+    ax.text(at, 1, f" {words} ", transform=ax.get_xaxis_transform(), **where)
 
 
 def cells(
@@ -258,11 +251,15 @@ def name_axes(ax: Axes, x: str, y: str, title: str | None = None) -> None:
 
 
 def name_ticks(
-    axis: Axis, positions: Sequence[float], labels: Sequence[str], limit: int = 24
+    axis: Axis,
+    positions: Sequence[float],
+    labels: Sequence[str],
+    limit: int = 24,
+    **text: Any,
 ) -> None:
     """Ticks with names from data."""
     names = [plain(label, limit) for label in labels]
-    axis.set_ticks(list(positions), names, parse_math=False)
+    axis.set_ticks(list(positions), names, parse_math=False, **text)
 
 
 def log_numbers(axis: Axis, form: str = "{x:g}") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,14 +68,8 @@ def draw_cluster_sizes(
         style.name_axes(ax, f"rank of the cluster among {len(sizes):,}", "samples")
         ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.axhline(even, color=style.ink(ax), linewidth=0.8, linestyle="--")
-    ax.annotate(
-        f"even share {even:,.4g}",
-        (1, even),
-        xycoords=("axes fraction", "data"),
-        xytext=(-2, 3),
-        textcoords="offset points",
-        ha="right",
-    )
+    where: Any = {"ha": "right", "va": "bottom", "transform": ax.get_yaxis_transform()}
+    ax.text(0.995, even, f"even share {even:,.4g}", **where)
     ax.set_xlim(-0.6, len(sizes) - 0.4)
     ax.yaxis.set_major_formatter("{x:,.4g}")
     style.grid(ax)

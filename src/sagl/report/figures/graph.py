@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
-from sagl.evaluation.graphs import entries, sparsity_ratio, square_csr, weight_inside
+from sagl.evaluation.graphs import sparsity_ratio, square_csr, weight_inside
 from sagl.evaluation.labels import coded
 from sagl.report import style
 from sagl.report.saving import describe
@@ -84,21 +85,15 @@ def block_density(
 ) -> NDArray[np.float64]:
     """Weight per pair in each cell of a grid, times n: 1 is an even spread.
 
-    Rows and columns are sorted by ``codes``; entries are counted some millions at a
-    time, so memory does not grow with the graph.
+    Rows and columns are sorted by ``codes``.
     """
     n = graph.shape[0]
     side = min(n, cells)
-    place = np.empty(n, dtype=np.int64)
-    place[np.argsort(codes, kind="stable")] = np.arange(n)
-    cell = place * side // n
-    total = np.zeros(side * side)
-    for rows, columns, weights in entries(graph):
-        total += np.bincount(
-            cell[rows] * side + cell[columns], weights, minlength=side * side
-        )
-    held = np.bincount(cell, minlength=side)
-    density: NDArray[np.float64] = total.reshape(side, side) * n / np.outer(held, held)
+    cell = np.arange(n) * side // n
+    held = np.bincount(cell)
+    samples = np.argsort(codes, kind="stable")
+    mean = csr_array((1 / held[cell], (cell, samples)), shape=(side, n))
+    density: NDArray[np.float64] = n * (mean @ csr_array(graph) @ mean.T).toarray()
     return density
 
 

@@ -41,7 +41,19 @@ def draw_losses(
     axes : sequence of two Axes, optional
         Where to draw; by default a new figure.
     """
-    values = _columns(history)
+    if not history:
+        raise ValueError("the history is empty: there is nothing to draw")
+    terms = {key: name for key, name in TERMS.items() if key in history[0]}
+    for i, record in enumerate(history):
+        missing = [key for key in ("step", "loss", *terms) if key not in record]
+        if missing:
+            raise ValueError(
+                f"record {i} of the history has no {', '.join(missing)}; expected the "
+                "records that training writes"
+            )
+    values = {
+        key: [record[key] for record in history] for key in ("step", "loss", *terms)
+    }
     steps = values["step"]
     if axes is None:
         axes = style.panels(2, 1, height=4.4, ratios=(1, 1.3))
@@ -50,7 +62,6 @@ def draw_losses(
     top.plot(steps, values["loss"], **style.line(0, marker))
     weights = {"diversity": ("γ", gamma), "alignment": ("β", beta)}
     lines, names = [], []
-    terms = {key: name for key, name in TERMS.items() if key in values}
     for i, (key, name) in enumerate(terms.items()):
         look = style.line(i, marker) | {"color": style.PALETTE[i + 1]}
         lines += bottom.plot(steps, values[key], **look)
@@ -76,20 +87,6 @@ def draw_losses(
     ends = ", ".join(f"{n} {values[k][-1]:.3g}" for k, n in terms.items())
     describe(bottom, alt=f"Its terms end at: {ends}.", caption="")
     return [top, bottom]
-
-
-def _columns(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    if not history:
-        raise ValueError("the history is empty: there is nothing to draw")
-    wanted = ("step", "loss", *(key for key in TERMS if key in history[0]))
-    for i, record in enumerate(history):
-        missing = [key for key in wanted if key not in record]
-        if missing:
-            raise ValueError(
-                f"record {i} of the history has no {', '.join(missing)}; expected the "
-                "records that training writes"
-            )
-    return {key: np.array([record[key] for record in history]) for key in wanted}
 
 
 @style.styled
