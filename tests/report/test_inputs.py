@@ -19,7 +19,6 @@ from sagl.report.inputs import (
     Names,
     category_column,
     check_names,
-    first_words,
     make_column,
     open_inputs,
     read_columns,
@@ -28,7 +27,7 @@ from sagl.report.inputs import (
     with_samples,
 )
 from tests.conftest import clustered_views
-from tests.report.pages import Pictures
+from tests.report.pages import Pictures, Texts
 
 
 @pytest.fixture
@@ -169,9 +168,11 @@ def test_names_in_the_run_are_read(run):
         open_inputs(run)
 
 
-def test_first_words():
-    assert first_words("short") == "short"
-    assert first_words("x" * 500) == "x" * 400 + "…"
+def test_long_texts_are_cut():
+    texts = Texts("ab", ["short", "x" * 500])
+    inputs = with_samples(Inputs(["a", "b"]), texts, "here")
+    assert inputs.text(0) == "short"
+    assert inputs.text(1) == "x" * 400 + "…"
 
 
 @pytest.mark.parametrize(
@@ -248,7 +249,7 @@ def test_lines_without_ids_are_in_order(tmp_path):
     [
         ("", "the file is empty"),
         ("mass\n1\n", "1 lines for 2 samples"),
-        ("id,mass\na,1\n", "no line with the id 'b'"),
+        ("id,mass\na,1\n", "none with the id 'b'"),
         ("id,mass\na,1\nb\n", "line 3 has 1 cells, expected 2"),
         ("id,mass,mass\na,1,2\nb,1,2\n", "columns of the same name"),
         ("id,\na,1\nb,1\n", "a name of its own"),

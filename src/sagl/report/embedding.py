@@ -9,6 +9,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.utils import check_array
 
 from sagl.estimator import SAGL
 from sagl.nn.inference import anchor_features
@@ -85,16 +86,11 @@ def tsne(
     )
     fitted = method.fit(X[rows])
     points = np.empty((len(X), 2))
-    points[rows] = fitted
     rest = np.setdiff1d(np.arange(len(X)), rows)
     if len(rest):
-        placed = fitted.prepare_partial(
-            X[rest], initialization="median", k=_NEIGHBOURS, perplexity=5
-        )
-        placed.optimize(
-            n_iter=25, learning_rate=0.1, max_grad_norm=0.25, inplace=True, n_jobs=1
-        )
-        points[rest] = placed
+        near = {"k": _NEIGHBOURS, "exaggeration": 1, "n_iter": 25}
+        points[rest] = fitted.transform(X[rest], **near)
+    points[rows] = fitted  # after the others, who may shift it to the middle
     return points
 
 
@@ -169,12 +165,7 @@ def discs(
 
 
 def _reduced(features: ArrayLike, seed: int) -> NDArray[np.float64]:
-    X = np.asarray(features)
-    if X.ndim != 2 or not X.size:
-        raise ValueError(f"expected samples x features; got shape {X.shape}")
-    if not np.isfinite(X).all():
-        row = int(np.argwhere(~np.isfinite(X))[0, 0])
-        raise ValueError(f"row {row} holds NaN or infinity; remove or replace it")
+    X: NDArray[np.float64] = check_array(features, input_name="features")
     if X.shape[1] == 1:
         X = np.hstack([X, np.zeros_like(X)])  # openTSNE starts from two directions
     if min(X.shape) <= _COMPONENTS:

@@ -94,9 +94,10 @@ class Inputs:
     def text(self, row: int) -> str:
         """The beginning of a row's text; empty where it cannot be read."""
         try:
-            return first_words(str(self.sample(row)))
+            text = str(self.sample(row))
         except Unreadable:
             return ""
+        return text if len(text) <= _TEXT else text[:_TEXT].rstrip() + "…"
 
     def noted(self, note: str) -> Inputs:
         """The same with one more note."""
@@ -199,6 +200,12 @@ def _join(
     numbered = all(name == str(row) for row, name in enumerate(ids))
     if numbered and len(ids) == len(there):
         return list(there), np.arange(len(ids))
+    return ids, _positions(ids, there, place)
+
+
+def _positions(
+    ids: Sequence[str], there: Sequence[str | None], place: str
+) -> NDArray[np.int64]:
     position = {name: i for i, name in enumerate(there)}
     missing = next((name for name in ids if name not in position), None)
     if missing is not None:
@@ -206,7 +213,7 @@ def _join(
             f"{place}: it has {len(there):,} samples, and none with the id "
             f"{missing!r}; give what the run was fitted on"
         )
-    return ids, np.array([position[name] for name in ids])
+    return np.array([position[name] for name in ids])
 
 
 def _source_record(run: Path) -> dict[str, Any]:
@@ -274,16 +281,9 @@ def read_columns(path: Path, ids: Sequence[str]) -> tuple[Column, ...]:
         raise ValueError(f"{path}: each column needs a name of its own in the header")
     key = next((name for name in columns if name in _ID_COLUMNS), None)
     n = len(next(iter(columns.values())))
-    rows: Sequence[int] = range(n)
+    rows = np.arange(n)
     if key is not None:
-        row_of = {name: row for row, name in enumerate(columns.pop(key))}
-        missing = next((name for name in ids if name not in row_of), None)
-        if missing is not None:
-            raise ValueError(
-                f"{path}: there is no line with the {key} {missing!r}; give one line "
-                "per sample"
-            )
-        rows = [row_of[name] for name in ids]
+        rows = _positions(ids, columns.pop(key), str(path))
     elif n != len(ids):
         raise ValueError(
             f"{path}: {n} lines for {len(ids)} samples; give one line per sample, or a "
@@ -363,14 +363,3 @@ def check_names(
                 f"{path}: row {row} is marked as {name!r}, but it is {what}; give "
                 "the same --store or --source as for the report they come from"
             )
-
-
-def first_words(text: str, limit: int = _TEXT) -> str:
-    """The beginning of a text, marked when it goes on.
-
-    Examples
-    --------
-    >>> first_words("a long story", 6)
-    'a long…'
-    """
-    return text if len(text) <= limit else text[:limit].rstrip() + "…"

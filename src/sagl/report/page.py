@@ -27,7 +27,7 @@ from sagl.report.explorer import (
     shown_rows,
     write_atlas,
 )
-from sagl.report.inputs import Inputs, first_words
+from sagl.report.inputs import Inputs
 from sagl.report.run_data import Progress, RunData, collect
 from sagl.report.saving import picture
 from sagl.search.count import ClusterCount
@@ -209,7 +209,7 @@ def render(
     def line(row: int) -> str:
         """What stands for a sample without a picture in the list of its cluster."""
         text = inputs.text(row) if inputs.kind == "text" else ""
-        return first_words(" ".join(text.split()), _LINE) or inputs.ids[row]
+        return style.plain(text, _LINE) or inputs.ids[row]
 
     jinja = style.load("jinja2")
     environment = jinja.Environment(

@@ -257,8 +257,7 @@ def tables(data: RunData) -> dict[str, dict[str, Any]]:
     """What was run and with what, as tables of names and values by their titles."""
     config, model = read_config(data.directory), data.model
     widths = zip(model.view_names_, model.view_widths_, strict=True)
-    packages = {"torch": "torch", "numpy": "numpy", "scipy": "scipy"}
-    packages["sklearn"] = "scikit-learn"
+    packages = ("torch", "numpy", "scipy", "scikit-learn")
     return {
         "Run": {
             "directory": data.directory.name,
@@ -273,7 +272,7 @@ def tables(data: RunData) -> dict[str, dict[str, Any]]:
             for name, value in config["settings"].items()
         },
         "This report was made with": {"python": platform.python_version()}
-        | {name: version(package) for name, package in packages.items()},
+        | {package: version(package) for package in packages},
     }
 
 
