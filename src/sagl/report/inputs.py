@@ -239,14 +239,12 @@ def make_column(name: str, strings: Sequence[str | None]) -> Column:
     """
     cells = [(cell or "").strip() for cell in strings]
     try:
-        numbers = np.array([float(cell or "nan") for cell in cells])
+        known = np.array([float(cell) for cell in cells if cell])
+        numeric = len(known) > 0 and bool(np.isfinite(known).all())
     except ValueError:
-        numbers = np.array([])
-    known = numbers[[bool(cell) for cell in cells]] if len(numbers) else numbers
-    numeric = len(known) > 0 and bool(np.isfinite(known).all())
-    if numeric and (
-        (known != np.floor(known)).any() or len(np.unique(known)) > _MOST_CODES
-    ):
+        numeric = False
+    if numeric and ((known % 1 != 0).any() or len(np.unique(known)) > _MOST_CODES):
+        numbers = np.array([float(cell or "nan") for cell in cells])
         return Column(name, "number", numbers)
     if not numeric and len(set(cells)) > _MOST_CATEGORIES:
         return Column(name, "text", np.array(cells, dtype=object))

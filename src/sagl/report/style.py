@@ -262,16 +262,17 @@ def name_ticks(
     axis.set_ticks(list(positions), names, parse_math=False, **text)
 
 
-def log_numbers(axis: Axis, form: str = "{x:g}") -> None:
-    """Plain numbers on a logarithmic axis, more of them where it is short."""
-    axis.set_major_locator(log_ticks(*sorted(axis.get_view_interval())))
+def log_numbers(axis: Axis, form: str = "{x:g}", room: float = 1.0) -> None:
+    """Plain numbers on a logarithmic axis, more where it spans little or has room."""
+    low, high = sorted(axis.get_view_interval())
+    axis.set_major_locator(log_ticks(low, high, room))
     axis.set_minor_locator(load("matplotlib.ticker").NullLocator())
     axis.set_major_formatter(form)
 
 
-def log_ticks(low: float, high: float) -> Any:
+def log_ticks(low: float, high: float, room: float = 1.0) -> Any:
     """Whole decades, or more where there are few of them."""
-    decades = np.log10(high / low) if low > 0 else 3
+    decades = np.log10(high / low) / room if low > 0 else 3
     subs = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 2.2 else (1,)
     return load("matplotlib.ticker").LogLocator(subs=subs, numticks=8)
 

@@ -93,7 +93,7 @@ def _draw_setting(
     ring = {"facecolor": "none", "edgecolor": style.ink(ax), "linewidths": 1.3}
     ax.scatter(places[best], scores[best], s=70, **ring)
     if ax.get_xscale() == "log":
-        style.log_numbers(ax.xaxis)
+        style.log_numbers(ax.xaxis, room=0.75)  # panels are narrow
 
 
 def _shown(value: Any) -> str:
