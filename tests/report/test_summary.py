@@ -70,10 +70,9 @@ def test_doubt(altered):
 
 
 def test_views_that_disagree(altered):
-    apart = np.stack([np.zeros(240), np.arange(240) % 4])
-    [found] = check_agreement(altered(view_labels=apart))
+    [found] = check_agreement(altered(view_agreement=0.25))
     assert "25.0%" in found.text
-    assert not list(check_agreement(altered(view_labels=None)))
+    assert not list(check_agreement(altered(view_agreement=None)))
 
 
 def test_views_that_repeat_each_other(altered, small_data):

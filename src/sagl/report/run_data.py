@@ -18,6 +18,7 @@ from sagl.report.embedding import Layout, lay_out
 from sagl.report.graph_file import attention_graphs, stored_graph
 from sagl.report.inputs import Inputs, check_length
 from sagl.run import ALL_VIEWS, GRAPH_LIMIT
+from sagl.views import Views
 
 _DENSE_LIMIT = 5_000  # a dense graph has a number for every pair of samples
 _MOST_CHANGED = 0.01  # share of samples whose cluster may differ by rounding
@@ -52,7 +53,8 @@ class RunData:
     inputs: Inputs
     graphs: dict[str, csr_matrix]  # one per view, or that of all, or none
     graph: csr_matrix | None  # of all views
-    view_labels: NDArray[np.int64] | None  # (L, n): what each view alone would choose
+    # Share of samples for which every view alone would choose the same cluster.
+    view_agreement: float | None
     clusters: list[Cluster]  # those that hold samples
     layout: Layout
 
@@ -105,7 +107,6 @@ def collect(
     *,
     graph: bool | None = None,
     device: str = "auto",
-    seed: int = 0,
     progress: Progress = lambda what: None,
 ) -> RunData:
     """Read the run and compute what its views, where given, allow.
@@ -117,12 +118,12 @@ def collect(
     settings, labels, confidence = model.settings_, model.labels_, model.confidence_
     n, views = len(labels), inputs.views
     check_length(len(inputs.ids), n, "ids", run)
-    representations = view_labels = None
+    representations = agreement = None
     graphs: dict[str, csr_matrix] = {}
     if views is not None:
         progress("representations")
         check_length(len(views), n, "views", run)
-        representations, view_labels = _represent(model, inputs, run)
+        representations, agreement = _represent(model, views, run)
         limit = _DENSE_LIMIT if settings.graph == "dense" else GRAPH_LIMIT
         if n <= limit if graph is None else graph:
             progress("graphs")
@@ -142,20 +143,21 @@ def collect(
         inputs,
         graphs,
         together,
-        view_labels,
+        agreement,
         clusters,
-        lay_out(labels, confidence, representations, together, seed),
+        lay_out(labels, confidence, representations, together),
     )
 
 
 def _represent(
-    model: SAGL, inputs: Inputs, run: Path
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Representations of all samples, and each view's own choice of cluster."""
-    parts, view_labels, labels = [], [], []
-    for answer in model.answers(inputs.views):
+    model: SAGL, views: Views, run: Path
+) -> tuple[NDArray[np.float32], float | None]:
+    """Representations of all samples, and how often all views choose alike."""
+    parts, alike, labels = [], [], []
+    for answer in model.answers(views):
         labels.append(answer.q.argmax(dim=1).cpu().numpy())
-        view_labels.append(torch.stack(answer.p).argmax(dim=2).cpu().numpy())
+        choices = torch.stack(answer.p).argmax(dim=2)  # (L, batch)
+        alike.append((choices == choices[0]).all(dim=0).cpu().numpy())
         parts.append(torch.cat(answer.p, dim=1).float().cpu().numpy())
     changed = int((np.concatenate(labels) != model.labels_).sum())
     n = len(model.labels_)
@@ -164,7 +166,8 @@ def _represent(
             f"the views are not those that {run} was fitted on: {changed:,} of {n:,} "
             "samples get another cluster; give the same files in the same order"
         )
-    return np.concatenate(parts), np.concatenate(view_labels, axis=1)
+    agreement = float(np.concatenate(alike).mean()) if len(views.names) > 1 else None
+    return np.concatenate(parts), agreement
 
 
 def describe_clusters(

@@ -247,7 +247,9 @@ def name_axes(ax: Axes, x: str, y: str, title: str | None = None) -> None:
     ax.set_xlabel(x, parse_math=False)
     ax.set_ylabel(y, parse_math=False)
     if title is not None:
-        ax.set_title(plain(title, 60), parse_math=False)
+        # Not set_title, which would go back to matplotlib's size and colour.
+        ax.title.set_text(plain(title, 60))
+        ax.title.set_parse_math(False)
 
 
 def name_ticks(

@@ -73,9 +73,8 @@ def headline(data: RunData) -> list[Number]:
             Number("Label-free score", f"{score.total:.2f}", "nats"),
             Number("Predicted by a view unseen", percent(score.agreement)),
         ]
-    agreement = view_agreement(data)
-    if agreement is not None:
-        numbers.append(Number("Views agree on", percent(agreement)))
+    if data.view_agreement is not None:
+        numbers.append(Number("Views agree on", percent(data.view_agreement)))
     if data.graph is not None:
         inside = weight_inside(data.graph, data.labels)
         numbers.append(Number("Graph inside clusters", percent(inside)))
@@ -85,14 +84,6 @@ def headline(data: RunData) -> list[Number]:
 def protocol(data: RunData) -> str:
     """In words, how the numbers came about."""
     return LABEL_FREE if data.inputs.labels is None else INDUCTIVE
-
-
-def view_agreement(data: RunData) -> float | None:
-    """Share of samples for which every view alone would choose the same cluster."""
-    labels = data.view_labels
-    if labels is None or len(labels) < 2:
-        return None
-    return float(np.mean((labels == labels[0]).all(axis=0)))
 
 
 def percent(share: float) -> str:
@@ -171,7 +162,7 @@ def check_confidence(data: RunData) -> Iterator[Concern]:
 
 def check_agreement(data: RunData) -> Iterator[Concern]:
     """Views that would choose different clusters."""
-    agreement = view_agreement(data)
+    agreement = data.view_agreement
     if agreement is not None and agreement < _DISAGREE:
         yield Concern(
             "The views disagree",
