@@ -9,8 +9,7 @@ and matplotlib's settings are as before when a figure is drawn.
 from sagl.report.figures.candidates import draw_candidates
 from sagl.report.figures.cka import draw_cka
 from sagl.report.figures.cluster_count import draw_cluster_count
-from sagl.report.figures.cluster_sizes import draw_cluster_sizes
-from sagl.report.figures.confidence import draw_confidence
+from sagl.report.figures.clusters import draw_cluster_sizes, draw_confidence
 from sagl.report.figures.confusion import draw_confusion
 from sagl.report.figures.graph import draw_graph
 from sagl.report.figures.history import draw_losses, draw_sparsity
