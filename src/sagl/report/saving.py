@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sagl.report.style import INK, load
+from sagl.report.style import INK, WORDS, Words, describe, load
 from sagl.storage import replacing
 
 if TYPE_CHECKING:
@@ -21,14 +21,6 @@ __all__ = ["Picture", "Words", "check_format", "describe", "picture", "save", "w
 _DOTS_PER_INCH = 200
 # Dates would make the same figure another file every time.
 _METADATA = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-_WORDS = "sagl_words"  # the attribute of axes that holds them
-
-
-class Words(NamedTuple):
-    """What a figure shows, for people who cannot see it and for those who can."""
-
-    alt: str
-    caption: str
 
 
 class Picture(NamedTuple):
@@ -44,12 +36,6 @@ class Picture(NamedTuple):
     caption: str
 
 
-def describe(ax: Axes, *, alt: str, caption: str) -> Axes:
-    """The axes with words attached; every figure function ends with this."""
-    setattr(ax, _WORDS, Words(alt, caption))
-    return ax
-
-
 def words(drawn: Axes | Figure) -> Words:
     """The words of a figure: those of its axes, one after the other.
 
@@ -60,7 +46,7 @@ def words(drawn: Axes | Figure) -> Words:
     >>> words(draw_cluster_sizes([0, 0, 1])).alt
     'Bars of the sizes of 2 clusters, from 1 to 2 samples; an even share is 1.5.'
     """
-    parts = [getattr(ax, _WORDS) for ax in _figure(drawn).axes if hasattr(ax, _WORDS)]
+    parts = [getattr(ax, WORDS) for ax in _figure(drawn).axes if hasattr(ax, WORDS)]
     if not parts:
         raise ValueError("this figure was not drawn by sagl: it has no words")
     captions = dict.fromkeys(part.caption for part in parts if part.caption)

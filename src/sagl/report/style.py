@@ -1,4 +1,4 @@
-"""How figures look: colours, axes, labels.
+"""How figures look and what they say: colours, axes, labels, words.
 
 Figures are drawn on a transparent ground in one ink, which an inlined SVG takes from
 the page around it, so they are readable in light and in dark mode. The colours of the
@@ -14,7 +14,7 @@ import inspect
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,7 @@ _STYLE = {
     "lines.linewidth": 1.6,
     "text.parse_math": False,  # names from data are text, never formulas
 }
+WORDS = "sagl_words"  # the attribute of axes that holds them
 _INKED = ("text.color", "axes.labelcolor", "axes.edgecolor")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -309,3 +310,16 @@ def plain(label: object, limit: int) -> str:
     )
     line = " ".join(shown.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+class Words(NamedTuple):
+    """What a figure shows, for people who cannot see it and for those who can."""
+
+    alt: str
+    caption: str
+
+
+def describe(ax: Axes, *, alt: str, caption: str) -> Axes:
+    """The axes with words attached; every figure function ends with this."""
+    setattr(ax, WORDS, Words(alt, caption))
+    return ax

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sagl.report import style
-from sagl.report.saving import describe
 
 _MOST = 40  # lines that are still read
 
@@ -83,7 +82,7 @@ def draw_candidates(
 
     cut = "" if len(order) == len(names) else f" The best {len(order)} are shown."
     mark = "" if chosen is None else f" Chosen, hatched: {in_words(chosen)}."
-    describe(
+    style.describe(
         axes[0],
         alt=f"Bars of {measure} for {len(names)} of: {what}. "
         + ", ".join(in_words(int(i)) for i in order[:10])

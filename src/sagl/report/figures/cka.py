@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from sagl.evaluation.cka import judge_views
 from sagl.report import style
-from sagl.report.saving import describe
 
 
 @style.styled
@@ -37,7 +36,7 @@ def draw_cka(
     style.name_ticks(ax.yaxis, range(len(names)), names, 20)
     style.name_axes(ax, "view", "view")
     verdicts = " ".join(pair.in_words() for pair in pairs[:10])
-    return describe(
+    return style.describe(
         ax,
         alt=f"Heat map of CKA between {len(names)} views. {verdicts}".strip(),
         caption="How alike the views are: CKA of 1 means the same similarities "

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sagl.report import style
-from sagl.report.saving import describe
 
 _WIDE_RANGE = 20  # last over first candidate, from which the scale is logarithmic
 _APART = 0.06  # of the axis, between two numbers
@@ -70,7 +69,7 @@ def draw_cluster_count(
     style.name_ticks(ax.xaxis, shown, [f"{count:,}" for count in shown])
     style.name_axes(ax, "number of clusters", measure)
     style.grid(ax)
-    return describe(
+    return style.describe(
         ax,
         alt=f"Curve of {measure} over {counts[0]:,} to {counts[-1]:,} clusters, "
         f"highest at {counts[np.argmax(values)]:,}{marked}.",

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sagl.report import style
-from sagl.report.saving import describe
 
 _MOST_NAMES = 40
 _MOST_LETTERS = 75  # in a line below the bars
@@ -76,7 +75,7 @@ def draw_cluster_sizes(
     style.grid(ax)
     n_empty = int((sizes == 0).sum())
     empty = f" {n_empty} are empty." if n_empty else ""
-    return describe(
+    return style.describe(
         ax,
         alt=f"Bars of the sizes of {len(sizes):,} clusters, from {sizes.min():,} to "
         f"{sizes.max():,} samples; an even share is {even:,.4g}.{empty}",
@@ -108,7 +107,7 @@ def draw_confidence(confidence: ArrayLike, ax: style.Axes | None = None) -> styl
     ax.yaxis.set_major_formatter("{x:,.4g}")
     style.grid(ax)
     doubtful = float((values < 0.5).mean())
-    return describe(
+    return style.describe(
         ax,
         alt=f"Histogram of the confidence of {len(values):,} samples: median "
         f"{median:.2f}, {doubtful:.1%} below 0.5.",

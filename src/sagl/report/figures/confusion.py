@@ -11,7 +11,6 @@ from sklearn.metrics.cluster import contingency_matrix
 from sagl.evaluation.labels import Label, coded_pair
 from sagl.evaluation.metrics import match_clusters
 from sagl.report import style
-from sagl.report.saving import describe
 
 _MOST_NAMES = 40
 _MOST_CELLS = 1 << 24
@@ -52,7 +51,7 @@ def draw_confusion(
     np.fill_diagonal(off, -1)
     a, b = np.unravel_index(np.argmax(off), off.shape)
     mixed = style.plain(class_names[b], 24) if b < len(recall) else "no class"
-    return describe(
+    return style.describe(
         ax,
         alt=f"Image of {n_classes:,} classes against {n_clusters:,} matched clusters. "
         f"On average {recall.sum() / n_classes:.1%} of a class is in its cluster; "

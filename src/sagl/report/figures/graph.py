@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 from sagl.evaluation.graphs import sparsity_ratio, square_csr, weight_inside
 from sagl.evaluation.labels import coded
 from sagl.report import style
-from sagl.report.saving import describe
 
 _CELLS = 360  # along each side; about the pixels there are
 _MOST_LINES = 30  # clusters that are set apart by lines
@@ -70,7 +69,7 @@ def draw_graph(
     title = what[0].upper() + what[1:]
     across = "sample attended to, by cluster"
     style.name_axes(ax, across, "sample, by cluster", title)
-    return describe(
+    return style.describe(
         ax,
         alt=f"The {what} as an image, {n:,} samples sorted by {len(clusters.names):,} "
         f"clusters: {inside:.1%} of the weight lies in the blocks on the diagonal.",

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from sagl.report import style
-from sagl.report.saving import describe
 
 # Keys of a record and what they are called.
 TERMS = {
@@ -78,14 +77,14 @@ def draw_losses(
     style.grid(top)
     style.grid(bottom)
     first, last = values["loss"][0], values["loss"][-1]
-    describe(
+    style.describe(
         top,
         alt=f"The loss over {steps[-1]:,} steps, from {first:.4g} to {last:.4g}.",
         caption="Convergence: the loss and its terms, each the mean over the steps "
         "since the record before.",
     )
     ends = ", ".join(f"{n} {values[k][-1]:.3g}" for k, n in terms.items())
-    describe(bottom, alt=f"Its terms end at: {ends}.", caption="")
+    style.describe(bottom, alt=f"Its terms end at: {ends}.", caption="")
     return [top, bottom]
 
 
@@ -133,7 +132,7 @@ def draw_sparsity(
         f"{style.plain(name, 24)} from {first:.2%} to {last:.2%}"
         for name, first, last in zip(view_names, ratios[0], ratios[-1], strict=True)
     )
-    return describe(
+    return style.describe(
         ax,
         alt=f"Share of pairs kept by the graphs over {steps[-1]:,} steps: {ends}.",
         caption="Sparsity ratio of each view's graph during training, on the last "

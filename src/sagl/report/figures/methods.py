@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from sagl.report import style
-from sagl.report.saving import describe
 
 _NUMBERS = 1.04  # where the scores stand, right of all bars and marks
 _LEGEND_INCHES = 0.64  # the legend's distance from the axes: room for the axis' name
@@ -80,7 +79,7 @@ def draw_accuracy(
         f"{title} ({group}) {value:.3f}"
         for title, (group, _), value in zip(titles, scored, values, strict=True)
     )
-    return describe(
+    return style.describe(
         ax,
         alt=f"Bars of {measure.upper()} by method: {listed}.",
         caption=f"{measure.upper()} of the methods; those that use class names or "
@@ -143,7 +142,7 @@ def draw_training_times(
         + ", ".join(f"{style.plain(t, 24)} {s:,.3g} s" for t, s in known.items())
         for data, known in times.items()
     )
-    return describe(
+    return style.describe(
         ax,
         alt=f"Bars of training times. {listed}.",
         caption="Median training time of each method, in seconds.",

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sagl.report import style
-from sagl.report.saving import describe
 
 
 @style.styled
@@ -47,7 +46,7 @@ def draw_sensitivity(
     style.name_axes(ax, "β, weight of alignment", "γ, weight of diversity")
     i, j = divmod(int(np.nanargmax(values)), len(betas))
     best = f"{high:.3f} at γ = {gammas[i]:g}, β = {betas[j]:g}"
-    return describe(
+    return style.describe(
         ax,
         alt=f"Heat map of {measure} over {len(gammas)} values of γ and {len(betas)} of "
         f"β: from {low:.3f} to {best}.",
@@ -101,7 +100,7 @@ def draw_batch_sizes(
         f"{style.plain(name, 24)} from {np.nanmin(ys):.3f} to {np.nanmax(ys):.3f}"
         for name, ys in curves.items()
     )
-    return describe(
+    return style.describe(
         ax,
         alt=f"Curves of {measure} over batch sizes {sizes[0]:,} to {sizes[-1]:,}: "
         f"{ranges}.",

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagl.report import style
-from sagl.report.saving import describe
 
 _COLUMNS = 3
 _WIDE_RANGE = 20  # largest over smallest value, from which a scale is logarithmic
@@ -58,7 +57,7 @@ def draw_sweep(
     chosen = ", ".join(
         f"{name} = {_shown(trials[best].get(name))}" for name in settings
     )
-    describe(
+    style.describe(
         axes[0],
         alt=f"Points of {measure} against {', '.join(settings)} for {len(trials)} "
         f"trials; the best, {values[best]:.4g}, has {chosen}.",

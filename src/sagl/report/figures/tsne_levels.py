@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sagl.evaluation.labels import Coded, coded
 from sagl.report import style
-from sagl.report.saving import describe
 
 _MOST_VECTOR_POINTS = 300  # more are drawn as pixels, also in SVG and PDF
 _APART = (0.15, 0.09)  # of the panel's width and height, between two numbers
@@ -75,7 +74,7 @@ def draw_tsne_levels(
         style.name_axes(ax, "t-SNE 1", "t-SNE 2" if ax is axes[0] else "", level)
     _number_clusters(axes[-1], list(points.values())[-1], clusters, palette)
     of = "" if name is None else f" of {style.plain(name, 40)}"
-    describe(
+    style.describe(
         axes[0],
         alt=f"Scatters of {n:,} samples{of} by t-SNE, coloured by "
         f"{len(clusters.names):,} clusters: {', '.join(points)}.",
