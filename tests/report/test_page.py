@@ -38,12 +38,20 @@ def test_headline_and_protocol(page, small_data):
     text = " ".join(page.text)
     assert "ACC" in text
     assert "Protocol: inductive" in text
-    assert "240 samples seen through wide, narrow" in text
+    assert "240 samples seen through wide, narrow; 4 clusters, recipe default" in text
     without = replace(small_data, inputs=replace(small_data.inputs, labels=None))
     text = " ".join(page_of(without).text)
     assert "ACC" not in text
     assert "how sure the run is and not how right" in text
     assert "Mean confidence" in text
+
+
+def test_what_is_missing_is_said(altered, small_data):
+    inputs = replace(small_data.inputs, views=None, notes=("The store is gone",))
+    text = " ".join(page_of(altered(inputs=inputs, graphs={}, graph=None)).text)
+    for note in ("The store is gone", "Without the views", "There is no graph"):
+        assert note in text
+        assert note not in " ".join(page_of(small_data).text)
 
 
 def test_settings_and_versions(page, small_data):

@@ -237,7 +237,6 @@ def render(
         colours=style.cluster_colours(data.n_clusters),
         place={int(row): place for place, row in enumerate(rows)},
         line=line,
-        notes=summary.notes(data, thumbnails.unreadable, len(rows)),
         version=__version__,
         markup=markup,
         css=markup(_static("report.css")),

@@ -26,10 +26,6 @@ LABEL_FREE = (
     "No labels were given, so these numbers say how sure the run is and not how right. "
     f"A sample is confident from {CONFIDENT} on."
 )
-CHECKED = (
-    "collapse, empty clusters, unfinished training, views that repeat each other, "
-    "dependence on the order of the samples"
-)
 _LARGEST = 0.5  # a share of all samples that is suspicious for one of many clusters
 _EVEN = 3  # times its even share
 _MOVING = 0.02
@@ -234,16 +230,6 @@ def check_sorted(data: RunData) -> Iterator[Concern]:
         )
 
 
-def lead(data: RunData) -> str:
-    """The run in one sentence."""
-    views = ", ".join(data.model.view_names_)
-    recipe = read_config(data.directory)["params"].get("recipe", "default")
-    return (
-        f"{len(data):,} samples seen through {views}; {data.n_clusters} clusters, "
-        f"recipe {recipe}, seed {data.model.settings_.seed}."
-    )
-
-
 def tables(data: RunData) -> dict[str, dict[str, Any]]:
     """What was run and with what, as tables of names and values by their titles."""
     config, model = read_config(data.directory), data.model
@@ -265,20 +251,3 @@ def tables(data: RunData) -> dict[str, dict[str, Any]]:
         "This report was made with": {"python": platform.python_version()}
         | {package: version(package) for package in packages},
     }
-
-
-def notes(data: RunData, unreadable: int, shown: int) -> list[str]:
-    """What is missing from the report, and why."""
-    missing = list(data.inputs.notes)
-    if data.inputs.views is None:
-        missing.append(
-            "Without the views (--store or --view) there is no graph per view, no "
-            "t-SNE of the features and no comparison of the views."
-        )
-    if not data.graphs:
-        missing.append("There is no graph: samples have no neighbours to walk to.")
-    if unreadable:
-        missing.append(f"{unreadable:,} pictures could not be read.")
-    if shown < len(data):
-        missing.append(f"The explorer shows {shown:,} of {len(data):,} samples.")
-    return missing
