@@ -42,6 +42,20 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
+def check_writable(path: Path, rule: str, *suffixes: str) -> None:
+    """Refuse an output that could not be written, before any work is done.
+
+    The ``rule`` says what is written and ends before the list of suffixes.
+    """
+    if path.suffix.lower() not in suffixes:
+        listed = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
+        raise ValueError(f"{path}: {rule} {listed}")
+    if path.is_dir():
+        raise ValueError(f"{path} is a directory; name a file in it")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path}: there is no directory {path.parent}; make it first")
+
+
 def write_text(path: Path, text: str) -> None:
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

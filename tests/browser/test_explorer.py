@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sagl import SAGL
-from sagl.report.annotations import check_names, read_names
+from sagl.report.inputs import check_names, read_names
 from tests.browser.watching import (
     most_alone,
     neighbours_of,
@@ -32,21 +32,20 @@ def click_sample(report, payload, row):
 
 def test_click_walk_rename_reload_export(report, payload, demo_run, tmp_path):
     page = report.page
-    header, arrays = payload
     assert page.evaluate("document.documentElement.dataset.explorer") == "webgl"
 
     # Click a point: it is the sample that lies there, with its picture.
     places = report.places(payload)
     first = most_alone(places)
     page.mouse.click(*places[first])
-    assert report.text("#sample-id") == arrays["ids"][first]
+    assert report.text("#sample-id") == payload["ids"][first]
     image = page.locator("#panel .picture img")
-    assert image.get_attribute("alt") == arrays["ids"][first]
+    assert image.get_attribute("alt") == payload["ids"][first]
     width = "image => image.decode().then(() => image.naturalWidth)"  # once it is there
     assert image.evaluate(width) == 8
 
     # Its neighbours in each view's graph, with their weights.
-    for view, about in enumerate(header["views"]):
+    for view, about in enumerate(payload["views"]):
         expected = neighbours_of(payload, view, first)
         shown = page.locator(f"section[data-view={about['name']}] .neighbour")
         assert shown.count() == len(expected)
@@ -58,19 +57,19 @@ def test_click_walk_rename_reload_export(report, payload, demo_run, tmp_path):
     # Walk two neighbours, through two views, and back.
     second = neighbours_of(payload, 0, first)[0][0]
     page.locator("section[data-view=pixels] .neighbour").first.click()
-    assert report.text("#sample-id") == arrays["ids"][second]
+    assert report.text("#sample-id") == payload["ids"][second]
     third = neighbours_of(payload, 1, second)[0][0]
     page.locator("section[data-view=strokes] .neighbour").first.click()
-    assert report.text("#sample-id") == arrays["ids"][third]
+    assert report.text("#sample-id") == payload["ids"][third]
     page.click("#back")
     page.click("#back")
-    assert report.text("#sample-id") == arrays["ids"][first]
+    assert report.text("#sample-id") == payload["ids"][first]
     assert page.locator("#back").is_disabled()
 
     # Mark it as wrong, name its cluster.
     page.click("#mark")
     assert page.locator("#mark").get_attribute("aria-pressed") == "true"
-    cluster = int(arrays["cluster"][first])
+    cluster = int(payload["cluster"][first])
     name = 'sevens, "crossed" \U0001f9ec'
     page.click("#panel .chip")
     page.fill("#cluster-name", name)
@@ -90,7 +89,7 @@ def test_click_walk_rename_reload_export(report, payload, demo_run, tmp_path):
     model = SAGL.load(demo_run)
     assert [int(line["row"]) for line in table] == list(range(len(model.labels_)))
     assert [int(line["cluster"]) for line in table] == model.labels_.tolist()
-    assert [line["sample"] for line in table] == arrays["ids"]
+    assert [line["sample"] for line in table] == payload["ids"]
     np.testing.assert_allclose(
         [float(line["confidence"]) for line in table], model.confidence_, rtol=1e-6
     )
@@ -103,8 +102,8 @@ def test_click_walk_rename_reload_export(report, payload, demo_run, tmp_path):
     path.write_text(report.download("#export-names"), encoding="utf-8")
     names = read_names(path)
     assert dict(names.clusters) == {cluster: name}
-    assert dict(names.wrong) == {first: arrays["ids"][first]}
-    check_names(names, path, demo_run, 10, arrays["ids"])
+    assert dict(names.wrong) == {first: payload["ids"][first]}
+    check_names(names, path, demo_run, 10, payload["ids"])
     report.check_quiet(visits=2)
 
 
@@ -140,14 +139,13 @@ def test_lasso_selects_what_is_inside(report, payload):
 
 def test_keyboard_alone(report, payload):
     page = report.page
-    _, arrays = payload
     page.focus("#overlay")
     page.keyboard.press("Enter")
     opened = report.text("#sample-id")
-    row = arrays["ids"].index(opened)
+    row = payload["ids"].index(opened)
     second = neighbours_of(payload, 0, row)[1][0]
     page.keyboard.press("2")
-    assert report.text("#sample-id") == arrays["ids"][second]
+    assert report.text("#sample-id") == payload["ids"][second]
     page.keyboard.press("m")
     assert "1 marked as wrong" in report.text("#explorer-status")
     page.keyboard.press("Backspace")
@@ -163,8 +161,8 @@ def test_keyboard_alone(report, payload):
     # A neighbour's button opens it, and one stays in the panel.
     page.locator("section[data-view=spectrum] .neighbour").first.focus()
     page.keyboard.press("Enter")
-    row = neighbours_of(payload, 2, arrays["ids"].index("digit 1023"))[0][0]
-    assert report.text("#sample-id") == arrays["ids"][row]
+    row = neighbours_of(payload, 2, payload["ids"].index("digit 1023"))[0][0]
+    assert report.text("#sample-id") == payload["ids"][row]
     assert page.evaluate("document.activeElement.id") == "sample-id"
     # From the search, Tab leads through results and panel to the picture.
     page.focus("#search")
@@ -187,15 +185,14 @@ def test_search_finds_parts_of_ids(report):
 
 def test_colours_and_legend(report, payload):
     page = report.page
-    header, arrays = payload
     options = page.locator("#colour option").all_inner_texts()
     assert options == ["Cluster", "Confidence", "True label"]
     before = page.locator("#points").screenshot()
     page.select_option("#colour", label="True label")
     entries = page.locator("#legend .entry")
-    categories = header["columns"][0]["categories"]
+    categories = payload["columns"][0]["categories"]
     assert page.locator("#legend .entry bdi").all_inner_texts() == categories
-    counts = np.bincount(arrays["column0"])
+    counts = np.bincount(payload["columns"][0]["values"])
     shown = [int(text) for text in page.locator("#legend .count").all_inner_texts()]
     assert shown == counts.tolist()
     entries.nth(3).click()
@@ -212,7 +209,7 @@ def test_clusters_of_the_report_lead_into_the_explorer(report, payload):
     button = page.locator("#clusters button[data-sample]").nth(5)
     row = int(button.get_attribute("data-sample"))
     button.click()
-    assert report.text("#sample-id") == payload[1]["ids"][row]
+    assert report.text("#sample-id") == payload["ids"][row]
     page.locator("button[data-show-cluster='3']").click()
     assert page.evaluate("document.activeElement.id") == "cluster-name"
 
@@ -226,13 +223,13 @@ def test_wheel_zooms_and_drag_moves(report, payload):
     page.mouse.wheel(0, -600)  # around the pointer: the sample stays under it
     page.keyboard.press("Escape")
     page.mouse.click(x, y)
-    assert report.text("#sample-id") == payload[1]["ids"][row]
+    assert report.text("#sample-id") == payload["ids"][row]
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x + 80, y + 40, steps=5)
     page.mouse.up()
     page.mouse.click(x + 80, y + 40)
-    assert report.text("#sample-id") == payload[1]["ids"][row]
+    assert report.text("#sample-id") == payload["ids"][row]
 
 
 def test_without_webgl_the_points_are_drawn_all_the_same(open_page, demo_run, payload):
@@ -247,7 +244,7 @@ def test_without_webgl_the_points_are_drawn_all_the_same(open_page, demo_run, pa
     assert page.evaluate("document.documentElement.dataset.explorer") == "2d"
     row = most_alone(report.places(payload))
     click_sample(report, payload, row)
-    assert report.text("#sample-id") == payload[1]["ids"][row]
+    assert report.text("#sample-id") == payload["ids"][row]
     drawn = page.evaluate(
         """() => {
         const canvas = document.getElementById("points");
@@ -258,7 +255,7 @@ def test_without_webgl_the_points_are_drawn_all_the_same(open_page, demo_run, pa
         return painted;
         }"""
     )
-    assert drawn > len(payload[1]["ids"])
+    assert drawn > len(payload["ids"])
     report.check_quiet()
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from sagl import SAGL
 from sagl.experiments.fit import fit_run
-from sagl.report.annotations import Names, make_column
-from sagl.report.inputs import Inputs, with_samples
+from sagl.report.inputs import Inputs, Names, make_column, with_samples
 from sagl.report.page import write_report
 from tests.browser.watching import payload_of, read_csv
 from tests.conftest import clustered_views
@@ -40,8 +39,8 @@ def test_hostile_names_are_shown_as_text(run, open_page, tmp_path, kind):
     write_report(run, replace(inputs, notes=(HOSTILE[9],)), path, tsne_rows=0)
     report = open_page(path)
     page = report.page
-    _, arrays = payload_of(path)
-    assert arrays["ids"] == ids
+    payload = payload_of(path)
+    assert payload["ids"] == ids
 
     assert page.locator("#cluster-0 h3 bdi").text_content() == HOSTILE[0]
     assert page.locator("h1").text_content() == run.name

@@ -8,13 +8,11 @@ import pytest
 
 from sagl import SAGL
 from sagl.experiments.fit import fit_run
-from sagl.report.annotations import make_column, run_checksum
 from sagl.report.embedding import Layout
-from sagl.report.explorer import shown_rows
-from sagl.report.inputs import Inputs, Thumbnails, make_thumbnails, with_samples
+from sagl.report.explorer import Thumbnails, make_thumbnails, shown_rows
+from sagl.report.inputs import Inputs, make_column, with_samples
 from sagl.report.page import render
 from sagl.report.run_data import RunData, describe_clusters
-from sagl.run import read_config
 from tests.browser.watching import payload_of
 from tests.conftest import clustered_views
 from tests.report.pages import Pictures, random_graph
@@ -38,13 +36,10 @@ def large_data(run, n, n_clusters=4, views=("dino", "clip", "siglip")):
     clusters = describe_clusters(labels, model.confidence_, n_clusters, mean)
     return RunData(
         run,
-        read_config(run),
-        run_checksum(run),
         model,
         inputs,
         graphs,
         mean,
-        None,
         None,
         clusters,
         Layout(points, "Random."),
@@ -79,11 +74,11 @@ def test_a_hundred_thousand_samples(run, open_page, tmp_path, record_property):
     places = report.places(payload)
     report.page.fill("#search", "IMG_00077777")
     report.page.keyboard.press("Enter")
-    assert report.text("#sample-id") == payload[1]["ids"][77_777]
+    assert report.text("#sample-id") == payload["ids"][77_777]
     report.page.keyboard.press("Escape")
     x, y = places[5]
     report.page.mouse.click(x, y)
-    opened = payload[1]["ids"].index(report.text("#sample-id"))
+    opened = payload["ids"].index(report.text("#sample-id"))
     assert np.linalg.norm(places[opened] - places[5]) < 2  # the nearest of a crowd
     frames = report.page.evaluate(
         """async () => {

@@ -54,20 +54,19 @@ class Watched:
         path = found.value.path()
         return str(path.read_text(encoding="utf-8"))
 
-    def places(self, payload: tuple[dict[str, Any], dict[str, Any]]) -> np.ndarray:
+    def places(self, payload: dict[str, Any]) -> np.ndarray:
         """Where each sample is in the window when all of the picture is shown."""
-        header, arrays = payload
         self.page.click("#zoom-fit")
         self.page.evaluate("document.getElementById('explorer').scrollIntoView()")
         box = self.page.locator("#overlay").bounding_box()
-        extent = np.array(header["extent"])
+        extent = np.array(payload["extent"])
         scale = 0.92 * min(box["width"] / extent[0], box["height"] / extent[1])
-        xy = arrays["xy"].reshape(-1, 2) / 65535
+        xy = payload["xy"].reshape(-1, 2) / 65535
         middle = np.array([box["x"] + box["width"] / 2, box["y"] + box["height"] / 2])
         return middle + (xy - extent / 2) * scale * [1, -1]
 
 
-def payload_of(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def payload_of(path: Any) -> dict[str, Any]:
     """The samples that a report carries."""
     return Page(path.read_text(encoding="utf-8")).payload
 
@@ -84,10 +83,9 @@ def most_alone(places: np.ndarray) -> int:
 
 
 def neighbours_of(
-    payload: tuple[dict[str, Any], dict[str, Any]], view: int, row: int
+    payload: dict[str, Any], view: int, row: int
 ) -> list[tuple[int, float]]:
-    header, arrays = payload
-    about = header["views"][view]
+    about = payload["views"][view]
     here = slice(row * about["k"], (row + 1) * about["k"])
-    rows, weights = arrays[about["rows"]][here], arrays[about["weights"]][here]
+    rows, weights = about["rows"][here], about["weights"][here]
     return [(int(r), w / 65535) for r, w in zip(rows, weights, strict=True) if r >= 0]

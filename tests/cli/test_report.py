@@ -29,7 +29,7 @@ def test_a_run_alone(sagl_cli, fitted):
     assert code == 0, err
     assert out.splitlines()[-1].startswith(str(fitted / "run" / "report.html"))
     page = Page((fitted / "run" / "report.html").read_text(encoding="utf-8"))
-    assert [view["name"] for view in page.payload[0]["views"]] == [ALL_VIEWS]
+    assert [view["name"] for view in page.payload["views"]] == [ALL_VIEWS]
 
 
 def test_with_everything(sagl_cli, fitted, tmp_path):
@@ -56,10 +56,10 @@ def test_with_everything(sagl_cli, fitted, tmp_path):
     assert result["out"] == str(tmp_path / "page.html")
     assert float(result["headline"]["ACC"]) > 0.9
     assert (tmp_path / "atlas.parquet").exists()
-    header, arrays = Page((tmp_path / "page.html").read_text("utf-8")).payload
-    assert [view["name"] for view in header["views"]] == ["wide", "narrow"]
-    assert arrays["texts"][3] == "text number 3"
-    assert [column["name"] for column in header["columns"]] == ["True label", "mass"]
+    payload = Page((tmp_path / "page.html").read_text("utf-8")).payload
+    assert [view["name"] for view in payload["views"]] == ["wide", "narrow"]
+    assert payload["texts"][3] == "text number 3"
+    assert [column["name"] for column in payload["columns"]] == ["True label", "mass"]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,6 @@ def test_demo_ends_with_the_path_of_its_report(sagl_cli, tmp_path):
     report = tmp_path / "demo" / "report.html"
     assert out.rstrip().endswith(str(report))
     page = Page(report.read_text(encoding="utf-8"))
-    header, arrays = page.payload
-    assert header["n"] == len(SAGL.load(tmp_path / "demo").labels_)
-    assert len(arrays["thumbnailRows"]) == header["n"]
+    payload = page.payload
+    assert payload["n"] == len(SAGL.load(tmp_path / "demo").labels_)
+    assert len(payload["thumbnails"]["rows"]) == payload["n"]

@@ -85,21 +85,20 @@ def random_graph(n: int, degree: int, seed: int = 0) -> csr_matrix:
     return csr_matrix(everything.multiply(1 / total[:, None]))
 
 
-def unpack(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and arrays of a payload, by the description of its format."""
+def unpack(text: str) -> dict[str, Any]:
+    """The content of a payload, by the description of its format."""
     block = gzip.decompress(base64.b64decode(text))
     (length,) = struct.unpack_from("<I", block)
-    header = json.loads(block[4 : 4 + length])
     start = -(-(4 + length) // 8) * 8
-    arrays: dict[str, Any] = {}
-    for name, place in header["arrays"].items():
-        at = start + place["offset"]
-        if place["type"] == "json":
-            arrays[name] = json.loads(block[at : at + place["length"]])
-        else:
-            dtype = np.dtype(place["type"]).newbyteorder("<")
-            arrays[name] = np.frombuffer(block, dtype, place["length"], at)
-    return header, arrays
+
+    def revive(value: dict[str, Any]) -> Any:
+        if "offset" not in value:
+            return value
+        dtype = np.dtype(value["type"]).newbyteorder("<")
+        return np.frombuffer(block, dtype, value["length"], start + value["offset"])
+
+    content: dict[str, Any] = json.loads(block[4 : 4 + length], object_hook=revive)
+    return content
 
 
 class Page(HTMLParser):
@@ -139,7 +138,7 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
     @property
-    def payload(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def payload(self) -> dict[str, Any]:
         found = re.search(r'id="payload">([^<]*)</script>', self.html)
         assert found
         return unpack(found[1])

@@ -1,5 +1,7 @@
 """The payload: neighbours against a loop, a round trip through another reader."""
 
+import base64
+import io
 from dataclasses import replace
 
 import numpy as np
@@ -7,20 +9,24 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from scipy.sparse import csr_matrix
 
-from sagl.report.annotations import Names, make_column
 from sagl.report.explorer import (
-    column_arrays,
+    SIDE,
+    Thumbnails,
+    data_address,
+    joined_thumbnails,
+    make_thumbnails,
     neighbour_count,
     pack,
     places,
+    shown_column,
     strongest_neighbours,
-    thumbnail_arrays,
     write_atlas,
 )
-from sagl.report.inputs import with_samples
-from tests.report.pages import HOSTILE, Texts, random_graph, unpack
+from sagl.report.inputs import Names, make_column, with_samples
+from tests.report.pages import HOSTILE, Pictures, Texts, random_graph, unpack
 
 
 @given(st.integers(0, 1000), st.integers(1, 25), st.integers(1, 6), st.integers(1, 8))
@@ -70,33 +76,32 @@ def test_payload_round_trip():
         "places": np.array([[0, 65535], [7, 8]], dtype=np.uint16),
         "rows": np.array([-1, 2**31 - 1], dtype=">i4"),
         "numbers": np.array([0.5, np.nan], dtype=np.float32),
-        "ids": HOSTILE,
-        "none": [],
     }
-    text = pack({"title": HOSTILE[0]}, arrays)
-    assert text == pack({"title": HOSTILE[0]}, arrays)  # the same file every time
-    header, found = unpack(text)
-    assert header["title"] == HOSTILE[0]
+    content = {"ids": HOSTILE, "none": [], "views": [{"title": HOSTILE[0], **arrays}]}
+    text = pack(content)
+    assert text == pack(content)  # the same file every time
+    found = unpack(text)
     assert found["ids"] == HOSTILE
     assert found["none"] == []
-    for name in ("bytes", "places", "rows", "numbers"):
-        np.testing.assert_array_equal(found[name], np.ravel(arrays[name]))
+    [view] = found["views"]
+    assert view["title"] == HOSTILE[0]
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(view[name], np.ravel(array))
 
 
 def test_columns_and_thumbnails_are_of_the_chosen_rows():
     rows = np.array([2, 0])
-    columns = [
-        make_column("kind", ["a", "b", "c"]),
-        make_column("mass", ["1.5", "", "9.5"]),
-    ]
-    about, arrays = column_arrays(columns, rows)
-    assert [about[0]["categories"][code] for code in arrays["column0"]] == ["c", "a"]
-    np.testing.assert_array_equal(arrays["column1"], np.float32([9.5, 1.5]))
-    assert (about[1]["low"], about[1]["high"]) == (1.5, 9.5)
-    found = thumbnail_arrays({0: b"abc", 2: b"de"}, {0: 1, 2: 0})
-    assert found["thumbnailRows"].tolist() == [1, 0]
-    assert found["thumbnailStarts"].tolist() == [0, 3, 5]
-    assert found["thumbnails"].tobytes() == b"abcde"
+    words = shown_column(make_column("kind", ["a", "b", "c"]), rows)
+    assert [words["categories"][code] for code in words["values"]] == ["c", "a"]
+    mass = shown_column(make_column("mass", ["1.5", "", "9.5"]), rows)
+    np.testing.assert_array_equal(mass["values"], np.float32([9.5, 1.5]))
+    assert (mass["low"], mass["high"]) == (1.5, 9.5)
+    images = Thumbnails({0: b"abc", 1: b"no", 2: b"de"}, True, 0)
+    joined = joined_thumbnails(images, {0: 1, 2: 0})
+    assert joined["rows"].tolist() == [1, 0]
+    assert joined["starts"].tolist() == [0, 3, 5]
+    assert joined["bytes"].tobytes() == b"abcde"
+    assert joined["pixelated"]
 
 
 def test_table(small_data, tmp_path):
@@ -142,3 +147,46 @@ def test_neighbours_are_positions_with_ascending_distances(altered, tmp_path):
         for i, distance in others.items():
             assert abs(distance - (1 - dense[row, i])) < 1e-4
     assert len(lengths) == 1  # embedding-atlas stacks them
+
+
+def test_large_pictures_shrink_and_keep_their_shape():
+    samples = Pictures("abc", size=(800, 400))
+    found = make_thumbnails([0, 2], samples.__getitem__)
+    assert list(found.images) == [0, 2]
+    assert not found.pixelated
+    for content in found.images.values():
+        assert Image.open(io.BytesIO(content)).size == (SIDE, SIDE // 2)
+        assert len(content) < 5_000
+
+
+def test_tiny_pictures_are_kept_to_the_pixel():
+    samples = Pictures("abc", size=(8, 8))
+    found = make_thumbnails([1], samples.__getitem__)
+    assert found.pixelated
+    kept = Image.open(io.BytesIO(found.images[1]))
+    assert kept.tobytes() == samples[1].tobytes()
+
+
+def test_without_webp_thumbnails_are_png(monkeypatch):
+    monkeypatch.setattr("PIL.features.check", lambda name: False)
+    found = make_thumbnails([0], Pictures("a").__getitem__)
+    assert data_address(found.images[0]).startswith("data:image/png;base64,iVBOR")
+
+
+def test_unreadable_pictures_are_counted():
+    samples = Pictures("abc", broken=1)
+    found = make_thumbnails(range(3), samples.__getitem__)
+    assert list(found.images) == [0, 2]
+    assert found.unreadable == 1
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "CMYK", "1", "I;16"])
+def test_all_modes_can_be_shown(mode):
+    for size in ((200, 100), (8, 8)):
+        image = Image.new("RGB", size, "red")
+        image = Image.new(mode, size) if mode == "I;16" else image.convert(mode)
+        found = make_thumbnails([0], lambda row, image=image: image)
+        address = data_address(found.images[0])
+        kind, _, content = address.partition(";base64,")
+        shown = Image.open(io.BytesIO(base64.b64decode(content)))
+        assert kind == f"data:image/{shown.format.lower()}"

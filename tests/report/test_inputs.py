@@ -1,28 +1,33 @@
 """What the user names and what lies in the run: joined by id, refused if foreign."""
 
-import base64
 import io
 import json
+import tarfile
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 from sagl import SAGL
 from sagl.features.readers import open_samples
 from sagl.features.store import write_view
-from sagl.report.annotations import run_checksum
 from sagl.report.inputs import (
-    SIDE,
+    MISSING,
     Inputs,
-    data_address,
-    first_words,
-    make_thumbnails,
+    Names,
+    category_column,
+    check_names,
+    make_column,
     open_inputs,
+    read_columns,
+    read_names,
+    run_checksum,
     with_samples,
 )
 from tests.conftest import clustered_views
-from tests.report.pages import Pictures
+from tests.report.pages import Pictures, Texts
 
 
 @pytest.fixture
@@ -92,6 +97,24 @@ def test_the_written_source_is_opened_again(run, tmp_path):
     assert found.sample(5).size == (50, 50)
 
 
+def test_tar_shards_are_opened_with_their_column(run, tmp_path):
+    with tarfile.open(tmp_path / "shard.tar", "w") as tar:
+        for row in range(240):
+            for name, colour in (("jpg", "red"), ("mask.png", "blue")):
+                file = io.BytesIO()
+                Image.new("RGB", (9, 9), colour).save(file, "PNG")
+                member = tarfile.TarInfo(f"{row:03}.{name}")
+                member.size = file.tell()
+                file.seek(0)
+                tar.addfile(member, file)
+    samples = open_samples(tmp_path / "shard.tar", column="mask.png")
+    (run / "source.json").write_text(json.dumps(samples.describe()))
+    found = open_inputs(run)
+    assert found.notes == ()
+    assert found.ids[7] == samples.ids[7]
+    assert found.sample(7).getpixel((0, 0)) == (0, 0, 255)
+
+
 def test_rows_of_a_store_are_joined_by_the_ids_of_the_run(small_run, tmp_path):
     views, _ = clustered_views()
     run = tmp_path / "run"
@@ -145,49 +168,165 @@ def test_names_in_the_run_are_read(run):
         open_inputs(run)
 
 
-def test_large_pictures_shrink_and_keep_their_shape():
-    samples = Pictures("abc", size=(800, 400))
-    found = make_thumbnails([0, 2], samples.__getitem__)
-    assert list(found.images) == [0, 2]
-    assert not found.pixelated
-    for content in found.images.values():
-        assert Image.open(io.BytesIO(content)).size == (SIDE, SIDE // 2)
-        assert len(content) < 5_000
+def test_long_texts_are_cut():
+    texts = Texts("ab", ["short", "x" * 500])
+    inputs = with_samples(Inputs(["a", "b"]), texts, "here")
+    assert inputs.text(0) == "short"
+    assert inputs.text(1) == "x" * 400 + "…"
 
 
-def test_tiny_pictures_are_kept_to_the_pixel():
-    samples = Pictures("abc", size=(8, 8))
-    found = make_thumbnails([1], samples.__getitem__)
-    assert found.pixelated
-    kept = Image.open(io.BytesIO(found.images[1]))
-    assert kept.tobytes() == samples[1].tobytes()
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["1.5", "2", ""], "number"),
+        ([str(i) for i in range(30)], "number"),
+        (["1", "2", "1"], "category"),
+        (["1", "2", "cat"], "category"),
+        (["nan", "1.5"], "category"),
+        (["", ""], "category"),
+        ([f"text {i}" for i in range(501)], "text"),
+    ],
+)
+def test_kinds(cells, kind):
+    assert make_column("c", cells).kind == kind
 
 
-def test_without_webp_thumbnails_are_png(monkeypatch):
-    monkeypatch.setattr("PIL.features.check", lambda name: False)
-    found = make_thumbnails([0], Pictures("a").__getitem__)
-    assert data_address(found.images[0]).startswith("data:image/png;base64,iVBOR")
+def test_values_of_each_kind():
+    number = make_column("c", ["1.5", "", "-2e3"])
+    np.testing.assert_array_equal(number.values, [1.5, np.nan, -2000])
+    words = make_column("c", ["dog", "", "cat", "dog"])
+    assert [words.categories[code] for code in words.values] == [
+        "dog",
+        MISSING,
+        "cat",
+        "dog",
+    ]
+    # Numbers in their order, not in that of their digits.
+    assert make_column("c", ["10", "9", "100", ""]).categories == (
+        "9",
+        "10",
+        "100",
+        MISSING,
+    )
+    assert category_column("c", [3, 1, 3]).categories == ("1", "3")
 
 
-def test_unreadable_pictures_are_counted():
-    samples = Pictures("abc", broken=1)
-    found = make_thumbnails(range(3), samples.__getitem__)
-    assert list(found.images) == [0, 2]
-    assert found.unreadable == 1
+def test_lines_are_joined_by_id(tmp_path):
+    path = tmp_path / "columns.csv"
+    path.write_text('\ufeffid,kind,mass\nb,dog,2.5\nc,"cat, wild",1\na,dog,\n')
+    kind, mass = read_columns(path, ["a", "b", "c"])
+    assert [kind.categories[code] for code in kind.values] == [
+        "dog",
+        "dog",
+        "cat, wild",
+    ]
+    np.testing.assert_array_equal(mass.values, [np.nan, 2.5, 1])
 
 
-@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "CMYK", "1", "I;16"])
-def test_all_modes_can_be_shown(mode):
-    for size in ((200, 100), (8, 8)):
-        image = Image.new("RGB", size, "red")
-        image = Image.new(mode, size) if mode == "I;16" else image.convert(mode)
-        found = make_thumbnails([0], lambda row, image=image: image)
-        address = data_address(found.images[0])
-        kind, _, content = address.partition(";base64,")
-        shown = Image.open(io.BytesIO(base64.b64decode(content)))
-        assert kind == f"data:image/{shown.format.lower()}"
+@pytest.mark.parametrize("suffix", [".tsv", ".jsonl", ".parquet"])
+def test_other_tables(tmp_path, suffix):
+    path = tmp_path / f"columns{suffix}"
+    rows = [{"id": "b", "mass": 2.5}, {"id": "a", "mass": None}]
+    if suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        path.write_text("id\tmass\nb\t2.5\na\t\n")
+    [mass] = read_columns(path, ["a", "b"])
+    np.testing.assert_array_equal(mass.values, [np.nan, 2.5])
 
 
-def test_first_words():
-    assert first_words("short") == "short"
-    assert first_words("x" * 500) == "x" * 400 + "…"
+def test_lines_without_ids_are_in_order(tmp_path):
+    path = tmp_path / "columns.csv"
+    path.write_text("mass\n1.5\n2.5\n")
+    [mass] = read_columns(path, ["x", "y"])
+    np.testing.assert_array_equal(mass.values, [1.5, 2.5])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the file is empty"),
+        ("mass\n1\n", "1 lines for 2 samples"),
+        ("id,mass\na,1\n", "none with the id 'b'"),
+        ("id,mass\na,1\nb\n", "line 3 has 1 cells, expected 2"),
+        ("id,mass,mass\na,1,2\nb,1,2\n", "columns of the same name"),
+        ("id,\na,1\nb,1\n", "a name of its own"),
+        (b"mass\n\xff\n1\n", "save it as UTF-8"),
+    ],
+)
+def test_bad_tables_are_refused(tmp_path, text, words):
+    path = tmp_path / "columns.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=words) as caught:
+        read_columns(path, ["a", "b"])
+    assert str(caught.value).startswith(str(path))
+
+
+def exported(run="ab", **changes):
+    return {
+        "format": "sagl-names",
+        "version": 1,
+        "run": run,
+        "clusters": {"2": "cats \U0001f408"},
+        "wrong": [{"row": 1, "sample": "b.jpg"}],
+    } | changes
+
+
+def written(tmp_path, content):
+    path = tmp_path / "names.json"
+    text = content if isinstance(content, str) else json.dumps(content)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_names_are_read(tmp_path):
+    names = read_names(written(tmp_path, exported()))
+    assert names == Names({2: "cats \U0001f408"}, {1: "b.jpg"}, "ab")
+    assert names.name_of(2) == "cats \U0001f408"
+    assert names.name_of(0) == "Cluster 0"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "the file is empty"),
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "not the names of a run"),
+        ('{"format": "other"}', "not the names of a run"),
+        (exported(version=2), "upgrade sagl"),
+        (exported(clusters={"x": "y"}), "damaged"),
+        (exported(clusters={"1": 5}), "5 is not text"),
+        (exported(wrong=[1]), "damaged"),
+        (exported(wrong=[{"row": 1}]), "damaged"),
+    ],
+)
+def test_damaged_names_are_refused(tmp_path, content, words):
+    path = written(tmp_path, content)
+    with pytest.raises(ValueError, match=words) as caught:
+        read_names(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match="no such file"):
+        read_names(tmp_path / "none.json")
+
+
+def test_names_belong_to_one_run(small_run, tmp_path):
+    ids = ["a.jpg", "b.jpg", "c.jpg"]
+    own = run_checksum(small_run)
+    path = written(tmp_path, exported(run=own))
+    check_names(read_names(path), path, small_run, 4, ids)
+    for content, words in [
+        (exported(), "another run"),
+        (exported(run=own, clusters={"4": "x"}), "no cluster 4"),
+        (exported(run=own, wrong=[{"row": 0, "sample": "b.jpg"}]), "it is 'a.jpg'"),
+        (exported(run=own, wrong=[{"row": 9, "sample": "b.jpg"}]), "not there"),
+    ]:
+        path = written(tmp_path, content)
+        with pytest.raises(ValueError, match=words):
+            check_names(read_names(path), path, small_run, 4, ids)

@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from sagl import SAGL
-from sagl.report.annotations import Names, make_column
-from sagl.report.explorer import shown_rows
-from sagl.report.inputs import Inputs, Thumbnails, make_thumbnails, with_samples
-from sagl.report.page import check_writable, draw_run, render, write_report
-from sagl.report.saving import Drawing
+from sagl.report.explorer import Thumbnails, make_thumbnails, shown_rows
+from sagl.report.inputs import Inputs, Names, make_column, run_checksum, with_samples
+from sagl.report.page import Drawing, draw_run, render, write_report
 from sagl.report.summary import Concern
 from tests.conftest import clustered_views
 from tests.report.pages import HOSTILE, Page, Pictures, Texts
@@ -40,7 +38,7 @@ def test_headline_and_protocol(page, small_data):
     text = " ".join(page.text)
     assert "ACC" in text
     assert "Protocol: inductive" in text
-    assert "240 samples seen through wide, narrow" in text
+    assert "240 samples seen through wide, narrow; 4 clusters, recipe default" in text
     without = replace(small_data, inputs=replace(small_data.inputs, labels=None))
     text = " ".join(page_of(without).text)
     assert "ACC" not in text
@@ -48,36 +46,44 @@ def test_headline_and_protocol(page, small_data):
     assert "Mean confidence" in text
 
 
+def test_what_is_missing_is_said(altered, small_data):
+    inputs = replace(small_data.inputs, views=None, notes=("The store is gone",))
+    text = " ".join(page_of(altered(inputs=inputs, graphs={}, graph=None)).text)
+    for note in ("The store is gone", "Without the views", "There is no graph"):
+        assert note in text
+        assert note not in " ".join(page_of(small_data).text)
+
+
 def test_settings_and_versions(page, small_data):
     text = " ".join(page.text)
-    for name, value in small_data.config["settings"].items():
+    for name, value in small_data.model.settings_.as_dict().items():
         assert name in text
         shown = f"{value:g}" if isinstance(value, float) else str(value)
         assert shown in text
     assert "torch" in text
-    assert small_data.checksum[:16] in text
+    assert run_checksum(small_data.directory)[:16] in text
 
 
 def test_payload_is_the_run(page, small_data):
-    header, arrays = page.payload
-    assert header["n"] == 240
-    assert header["run"] == small_data.checksum
-    np.testing.assert_array_equal(arrays["cluster"], small_data.labels)
-    np.testing.assert_allclose(arrays["confidence"], small_data.confidence, rtol=1e-6)
-    assert arrays["ids"] == list(small_data.inputs.ids)
-    assert [view["name"] for view in header["views"]] == ["wide", "narrow"]
+    payload = page.payload
+    assert payload["n"] == 240
+    assert payload["run"] == run_checksum(small_data.directory)
+    np.testing.assert_array_equal(payload["cluster"], small_data.labels)
+    np.testing.assert_allclose(payload["confidence"], small_data.confidence, rtol=1e-6)
+    assert payload["ids"] == list(small_data.inputs.ids)
+    assert [view["name"] for view in payload["views"]] == ["wide", "narrow"]
     graph = small_data.graphs["narrow"].tolil()
     graph.setdiag(0)
-    view = header["views"][1]
-    rows = arrays[view["rows"]].reshape(240, view["k"])
+    view = payload["views"][1]
+    rows = view["rows"].reshape(240, view["k"])
     strongest = np.asarray(graph.tocsr().argmax(axis=1)).ravel()
     has_any = rows[:, 0] >= 0
     weights = graph.toarray()
     np.testing.assert_allclose(
         weights[has_any, rows[has_any, 0]], weights[has_any, strongest[has_any]]
     )
-    column = header["columns"][0]
-    truth = [column["categories"][code] for code in arrays[column["array"]]]
+    column = payload["columns"][0]
+    truth = [column["categories"][code] for code in column["values"]]
     assert truth == [str(label) for label in small_data.inputs.labels]
 
 
@@ -160,10 +166,10 @@ def test_hostile_names_are_text(altered, small_data, kind):
         assert not any(name.startswith("on") for name in attributes)
     assert all(image["src"].startswith("data:") for image in page.attributes("img"))
     assert HOSTILE[0] in page.text  # the cluster's name, as it is
-    _, arrays = page.payload
-    assert arrays["ids"] == ids
+    payload = page.payload
+    assert payload["ids"] == ids
     if kind == "text":
-        assert arrays["texts"] == ids
+        assert payload["texts"] == ids
 
 
 def test_thumbnails_are_in_lists_and_payload(altered, small_data):
@@ -171,10 +177,10 @@ def test_thumbnails_are_in_lists_and_payload(altered, small_data):
     data = altered(inputs=with_samples(small_data.inputs, samples, "x"))
     thumbnails = make_thumbnails(range(240), data.inputs.sample)
     page = page_of(data, thumbnails=thumbnails)
-    _, arrays = page.payload
-    assert arrays["thumbnailRows"].tolist() == [r for r in range(240) if r != 7]
-    start, end = arrays["thumbnailStarts"][[10, 11]]
-    assert arrays["thumbnails"][start:end].tobytes() == thumbnails.images[11]
+    payload = page.payload
+    assert payload["thumbnails"]["rows"].tolist() == [r for r in range(240) if r != 7]
+    start, end = payload["thumbnails"]["starts"][[10, 11]]
+    assert payload["thumbnails"]["bytes"][start:end].tobytes() == thumbnails.images[11]
     listed = [row for c in data.clusters for row in (*c.typical, *c.doubtful)]
     images = page.attributes("img")
     assert len(images) == len([row for row in listed if row != 7])
@@ -190,15 +196,15 @@ def test_a_part_of_many_samples_keeps_what_is_named(altered, small_data):
     assert len(np.unique(rows)) == 120
     listed = {int(r) for c in data.clusters for r in (*c.typical, *c.doubtful)}
     assert {3, 200} | listed <= set(rows.tolist())
-    header, arrays = page_of(data, rows=rows).payload
-    assert arrays["row"].tolist() == rows.tolist()
-    assert [arrays["ids"][place] for place in header["wrong"]] == [
+    payload = page_of(data, rows=rows).payload
+    assert payload["row"].tolist() == rows.tolist()
+    assert [payload["ids"][place] for place in payload["wrong"]] == [
         "sample 3",
         "sample 200",
     ]
-    for view in header["views"]:
-        assert arrays[view["rows"]].max() < 120
-    np.testing.assert_array_equal(arrays["cluster"], small_data.labels[rows])
+    for view in payload["views"]:
+        assert view["rows"].max() < 120
+    np.testing.assert_array_equal(payload["cluster"], small_data.labels[rows])
 
 
 @pytest.fixture(scope="module")
@@ -278,12 +284,11 @@ def test_the_same_input_is_the_same_page(written, small_run, tmp_path):
 
 
 def test_bad_places_are_refused_at_once(small_run, tmp_path):
+    (tmp_path / "dir.html").mkdir()
     for path, words in [
         (tmp_path / "report.pdf", "must end in .html"),
         (tmp_path / "none" / "report.html", "no directory"),
+        (tmp_path / "dir.html", "is a directory"),
     ]:
         with pytest.raises(ValueError, match=words):
             write_report(small_run, Inputs([]), path)
-    (tmp_path / "dir.html").mkdir()
-    with pytest.raises(ValueError, match="is a directory"):
-        check_writable(tmp_path / "dir.html", ".html")

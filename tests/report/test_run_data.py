@@ -24,28 +24,32 @@ def numbered(n):
 def test_everything_from_views(small_data, small_run):
     model = SAGL.load(small_run)
     views, _ = clustered_views()
-    n, n_clusters = len(views), 4
+    n = len(views)
     assert list(small_data.graphs) == ["wide", "narrow"]
     for found, expected in zip(
         small_data.graphs.values(), model.attention_graph(views), strict=True
     ):
         assert (found != expected).nnz == 0
     np.testing.assert_allclose(small_data.graph.sum(axis=1), 1, atol=1e-5)
-    p = model.transform(views)
-    np.testing.assert_allclose(small_data.representations, p, rtol=1e-5)
-    assert small_data.view_labels.shape == (2, n)
-    np.testing.assert_array_equal(
-        small_data.view_labels[1], p[:, n_clusters:].argmax(axis=1)
-    )
     assert len(small_data.layout.points) == n
     assert sum(cluster.size for cluster in small_data.clusters) == n
+
+
+def test_how_often_views_choose_alike(tmp_path):
+    views, _ = clustered_views(spread=2.0)
+    model = SAGL(4, recipe="paper", steps=30, random_state=0).fit(views)
+    model.save(tmp_path / "run")
+    wide, narrow = np.split(model.transform(views), 2, axis=1)
+    alike = np.mean(wide.argmax(axis=1) == narrow.argmax(axis=1))
+    assert 0.05 < alike < 0.95
+    data = collect(tmp_path / "run", Inputs(numbered(len(views)), views))
+    assert data.view_agreement == alike
 
 
 def test_a_run_alone_uses_its_graph(small_run):
     data = collect(small_run, Inputs(numbered(240)))
     assert list(data.graphs) == [ALL_VIEWS]
-    assert data.representations is None
-    assert data.view_labels is None
+    assert data.view_agreement is None
 
 
 def test_a_run_without_graph(small_run, tmp_path):
@@ -81,15 +85,15 @@ def test_clusters_that_votes_decide_are_those_of_the_run(tmp_path):
     assert (model.labels_ != predicted[0][0]).mean() > 0.5
     model.save(tmp_path / "voted")
     collected = collect(tmp_path / "voted", Inputs(numbered(len(views)), views))
-    assert collected.representations.shape == (len(views), 16)
+    assert 0 <= collected.view_agreement <= 1
 
 
-def test_a_foreign_graph_is_not_used(small_run, tmp_path):
+def test_a_foreign_graph_is_refused(small_run, tmp_path):
     run = tmp_path / "run"
     SAGL.load(small_run).save(run)
     save_npz(run / "graph.npz", random_graph(10, 2))
-    with pytest.warns(UserWarning, match="not used"):
-        assert collect(run, Inputs(numbered(240))).graphs == {}
+    with pytest.raises(ValueError, match=r"shape \(10, 10\) and the run 240 samples"):
+        collect(run, Inputs(numbered(240)))
     (run / "graph.npz").write_bytes(b"nothing")
     with pytest.raises(ValueError, match="damaged"):
         collect(run, Inputs(numbered(240)))

@@ -15,6 +15,7 @@ from sagl.report.style import (
     name_ticks,
     panels,
     plain,
+    styled,
 )
 
 # Machado, Oliveira and Fernandes (2009), severity 1.0, on linear RGB.
@@ -110,12 +111,32 @@ def test_nothing_global_changes_and_no_window_opens():
         assert not sys.modules["matplotlib.pyplot"].get_fignums()
 
 
+def test_given_axes_keep_their_ink():
+    from matplotlib.figure import Figure
+
+    from sagl.report.figures import draw_confidence, draw_losses
+
+    top, bottom = Figure().subplots(2)
+    top.xaxis.label.set_color("white")
+    draw_confidence([0.2, 0.9], top)
+    assert top.texts[0].get_color() == top.lines[0].get_color() == "white"
+    history = [{"step": 1, "loss": 1.0, "diversity": 0.5}]
+    draw_losses(history, axes=np.array([top, bottom]))
+    assert bottom.get_legend().get_texts()[0].get_color() == "white"
+
+
 def test_names_from_data_are_shown_as_they_are():
-    [ax] = panels()
     names = ["_hidden", "$x^2$ & <b>", "a\nb\x00c"]
-    lines = [ax.plot([0, 1], [i, i])[0] for i in range(3)]
-    legend(ax, lines, names)
-    name_ticks(ax.xaxis, range(3), names)
+
+    @styled
+    def draw():
+        [ax] = panels()
+        lines = [ax.plot([0, 1], [i, i])[0] for i in range(3)]
+        legend(ax, lines, names)
+        name_ticks(ax.xaxis, range(3), names)
+        return ax
+
+    ax = draw()
     ax.figure.canvas.draw()
     shown = ["_hidden", "$x^2$ & <b>", "a b c"]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == shown

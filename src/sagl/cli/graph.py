@@ -15,6 +15,7 @@ from sagl.cli.options import (
     JsonOption,
     RunArgument,
     StoreArgument,
+    option,
     print_json,
 )
 
@@ -41,24 +42,20 @@ def graph(
     store: StoreArgument = None,
     view: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="The view whose graph is wanted; by default that of all together. "
+        option(
+            "The view whose graph is wanted; by default that of all together. "
             "NAME=FILE gives samples, as for sagl predict; by default those that the "
             "run was fitted on. Repeat.",
+            metavar="NAME",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help=".npz (SciPy CSR), .parquet or .csv (edges), .graphml or .gexf."
-        ),
+        option(".npz (SciPy CSR), .parquet or .csv (edges), .graphml or .gexf."),
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(
-            help="True labels, one per sample: they only score. By default the store's."
-        ),
+        option("True labels, one per sample: they only score. By default the store's."),
     ] = None,
     join: JoinOption = None,
     device: DeviceOption = "auto",

@@ -34,7 +34,7 @@ def report(
         Path | None, option("True labels, one per sample: they only score.")
     ] = None,
     columns: Annotated[
-        Path | None, option("A .csv of more columns to colour by, joined by id.")
+        Path | None, option("A table of more columns to colour by, joined by id.")
     ] = None,
     names: Annotated[
         Path | None, option("Names and marks that the explorer exported (.json).")

@@ -329,7 +329,7 @@ class Study:
         write_json(self.out / "table.json", self.as_json())
         names = ["table.md", "table.csv", "table.json"]
         if importlib.util.find_spec("matplotlib") is not None:
-            from sagl.report.saving import save
+            from sagl.report import save
 
             for name, drawn in self.figures().items():
                 for form in ("png", "svg"):

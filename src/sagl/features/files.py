@@ -34,7 +34,7 @@ from sagl.features.tables import (
     read_parquet_labels,
     read_text_labels,
 )
-from sagl.storage import replacing, write_text
+from sagl.storage import check_writable, replacing, write_text
 
 __all__ = [
     "SUFFIXES",
@@ -292,12 +292,7 @@ def _pickled(path: Path) -> FileFormatError:
 
 def check_prediction_path(path: Path) -> None:
     """Refuse an output that could not be written, before any work is done."""
-    if path.suffix not in (".csv", ".npy"):
-        raise ValueError(f"{path}: predictions are written as .csv or .npy")
-    if path.is_dir():
-        raise ValueError(f"{path} is a directory; name a file in it")
-    if not path.parent.is_dir():
-        raise ValueError(f"{path}: there is no directory {path.parent}; make it first")
+    check_writable(path, "predictions are written as", ".csv", ".npy")
 
 
 def write_predictions(
@@ -307,7 +302,7 @@ def write_predictions(
     ids: Sequence[str] | None = None,
 ) -> None:
     """Cluster and confidence per sample (.csv), or the clusters alone (.npy)."""
-    if path.suffix == ".npy":
+    if path.suffix.lower() == ".npy":
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.save(file, clusters)
         return

@@ -1,4 +1,4 @@
-"""Something to look at: figures and where the points of a scatter go."""
+"""What a run looks like: figures, and one page with an explorer of samples."""
 
 from sagl.report.saving import Picture, picture, save
 

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.utils import check_array
 
 from sagl.estimator import SAGL
 from sagl.nn.inference import anchor_features
@@ -51,16 +52,13 @@ def stratified_rows(
     n = len(labels)
     if n <= size:
         return np.arange(n)
-    rng = np.random.default_rng(seed)
-    shuffled = rng.permutation(n)
-    by_cluster = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    order = np.random.default_rng(seed).permutation(n)
+    order = order[np.argsort(labels[order], kind="stable")]
     _, counts = np.unique(labels, return_counts=True)
     # The r-th of a cluster's samples is wanted r/count deep into it: taking the
     # least deep ones first takes shares, and everybody's first before any second.
-    ranks = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)
-    depth = ranks / np.repeat(counts, counts)
-    chosen = np.argsort(depth, kind="stable")[:size]
-    return np.sort(by_cluster[chosen])
+    depth = np.concatenate([np.arange(count) / count for count in counts])
+    return np.sort(order[np.argsort(depth, kind="stable")[:size]])
 
 
 def tsne(
@@ -77,9 +75,8 @@ def tsne(
     each of them find its place among the fixed ones.
     """
     X = _reduced(features, seed)
-    strata = np.zeros(len(X), dtype=np.int64) if labels is None else labels
-    rows = stratified_rows(strata, sample, seed)
-    if len(rows) < _FEW or not _plane(X[rows]).any():
+    rows = stratified_rows(np.zeros(len(X)) if labels is None else labels, sample, seed)
+    if len(rows) < _FEW or (X[rows] == X[rows[0]]).all():
         return _plane(X)
     method = load("openTSNE").TSNE(
         perplexity=min(_PERPLEXITY, (len(rows) - 1) / 3),
@@ -89,16 +86,11 @@ def tsne(
     )
     fitted = method.fit(X[rows])
     points = np.empty((len(X), 2))
-    points[rows] = fitted
     rest = np.setdiff1d(np.arange(len(X)), rows)
     if len(rest):
-        placed = fitted.prepare_partial(
-            X[rest], initialization="median", k=_NEIGHBOURS, perplexity=5
-        )
-        placed.optimize(
-            n_iter=25, learning_rate=0.1, max_grad_norm=0.25, inplace=True, n_jobs=1
-        )
-        points[rest] = placed
+        near = {"k": _NEIGHBOURS, "exaggeration": 1, "n_iter": 25}
+        points[rest] = fitted.transform(X[rest], **near)
+    points[rows] = fitted  # after the others, who may shift it to the middle
     return points
 
 
@@ -131,16 +123,12 @@ def lay_out(
     seed: int = 0,
 ) -> Layout:
     """t-SNE of the representations, else of the graph, else a disc per cluster."""
-    if representations is not None:
-        return Layout(
-            tsne(representations, labels, seed=seed),
-            "Near points have similar representations (t-SNE).",
-        )
-    if graph is not None and len(labels) > _GRAPH_COMPONENTS:
-        return Layout(
-            tsne(graph_features(graph, seed), labels, seed=seed),
-            "Near points have similar neighbours in the graph (t-SNE).",
-        )
+    features, what = representations, "representations"
+    if features is None and graph is not None and len(labels) > _GRAPH_COMPONENTS:
+        features, what = graph_features(graph, seed), "neighbours in the graph"
+    if features is not None:
+        points = tsne(features, labels, seed=seed)
+        return Layout(points, f"Near points have similar {what} (t-SNE).")
     return Layout(
         discs(labels, confidence),
         "Each cluster is a disc with its most confident samples in the middle; how "
@@ -177,12 +165,7 @@ def discs(
 
 
 def _reduced(features: ArrayLike, seed: int) -> NDArray[np.float64]:
-    X = np.asarray(features)
-    if X.ndim != 2 or not X.size:
-        raise ValueError(f"expected samples x features; got shape {X.shape}")
-    if not np.isfinite(X).all():
-        row = int(np.argwhere(~np.isfinite(X))[0, 0])
-        raise ValueError(f"row {row} holds NaN or infinity; remove or replace it")
+    X: NDArray[np.float64] = check_array(features, input_name="features")
     if X.shape[1] == 1:
         X = np.hstack([X, np.zeros_like(X)])  # openTSNE starts from two directions
     if min(X.shape) <= _COMPONENTS:
@@ -193,9 +176,8 @@ def _reduced(features: ArrayLike, seed: int) -> NDArray[np.float64]:
 
 
 def _plane(X: NDArray[np.float64]) -> Points:
-    """The two main directions: for few samples, and to see whether any differ."""
-    points = np.zeros((len(X), 2))
-    centred = X - X.mean(axis=0)
-    if centred.any():
-        points[:] = PCA(2, svd_solver="full").fit_transform(X)
+    """The two main directions, for samples that have no neighbourhoods to keep."""
+    if (X[0] == X).all():
+        return np.zeros((len(X), 2))
+    points: Points = PCA(2, svd_solver="full").fit_transform(X)
     return points

@@ -1,10 +1,10 @@
 """What explorers of a run are given: ours in the page, and embedding-atlas.
 
-Ours gets one block of bytes. After a length (four bytes, little-endian) comes a JSON
-header; then, from the next multiple of eight bytes, plain arrays one after the other,
-each at a multiple of eight. All of it is gzipped. Places are 16-bit, neighbours 32-bit
-rows with 16-bit weights, so that 100,000 samples with three graphs stay well below
-30 MB in the page.
+Ours gets one block of bytes. After a length (four bytes, little-endian) comes JSON;
+then, from the next multiple of eight bytes, plain arrays one after the other, each at
+a multiple of eight. In the JSON, type, offset and length stand for an array. All of it
+is gzipped. Places are 16-bit, neighbours 32-bit rows with 16-bit weights, so that
+100,000 samples with three graphs stay well below 30 MB in the page.
 
 embedding-atlas opens a table: ``embedding-atlas FILE.parquet --x x --y y --neighbors
 neighbors``. Its column of neighbours holds, per row, ``{"ids": [...], "distances":
@@ -16,17 +16,20 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from sagl.report.annotations import Column, category_column
-from sagl.report.inputs import Thumbnails
+from sagl.features.samples import Unreadable
+from sagl.report.inputs import Column, category_column, run_checksum
 from sagl.report.run_data import RunData
 from sagl.report.style import cluster_colours, load
 from sagl.storage import replacing
@@ -38,6 +41,50 @@ _NEIGHBOURS = 10
 _NEIGHBOUR_BYTES = 20_000_000  # of all graphs together; beyond, each keeps fewer
 _BYTES_EACH = 6
 _GZIP_LEVEL = 6
+SIDE = 80  # pixels of a thumbnail's longer side
+_PIXELATED = 40  # pictures up to this size are kept pixel by pixel
+_CLEAR = ("LA", "PA", "RGBA", "P")  # modes that may be transparent
+_QUALITY = 72
+
+
+class Thumbnails(NamedTuple):
+    """Encoded pictures by row, whether pixels stay squares, how many were unreadable.
+
+    They are WebP, without loss where pictures have a few pixels only, or else PNG.
+    """
+
+    images: dict[int, bytes]
+    pixelated: bool
+    unreadable: int
+
+
+def make_thumbnails(rows: Iterable[int], sample: Callable[[int], Any]) -> Thumbnails:
+    """Thumbnails of the given rows; what cannot be read is left out and counted."""
+    # As every wheel of Pillow has it; PNG passes over WebP's options.
+    form = "WEBP" if load("PIL.features").check("webp") else "PNG"
+    images: dict[int, bytes] = {}
+    unreadable = 0
+    pixelated = True
+    for row in rows:
+        try:
+            image = sample(row)
+        except Unreadable:
+            unreadable += 1
+            continue
+        tiny = max(image.size) <= _PIXELATED
+        pixelated &= tiny
+        image = image.convert("RGBA" if tiny and image.mode in _CLEAR else "RGB")
+        image.thumbnail((SIDE, SIDE))
+        file = io.BytesIO()
+        image.save(file, form, lossless=tiny, exact=tiny, quality=_QUALITY)
+        images[row] = file.getvalue()
+    return Thumbnails(images, pixelated and bool(images), unreadable)
+
+
+def data_address(picture: bytes) -> str:
+    """A thumbnail as an address that needs no network."""
+    form = "png" if picture.startswith(b"\x89PNG") else "webp"
+    return f"data:image/{form};base64,{base64.b64encode(picture).decode()}"
 
 
 def shown_rows(data: RunData, limit: int = SHOWN_ROWS) -> NDArray[np.int64]:
@@ -45,10 +92,7 @@ def shown_rows(data: RunData, limit: int = SHOWN_ROWS) -> NDArray[np.int64]:
     n = len(data)
     if n <= limit:
         return np.arange(n)
-    wanted = [np.array(sorted(data.inputs.names.wrong), dtype=np.int64)]
-    for cluster in data.clusters:
-        wanted += [cluster.typical, cluster.doubtful]
-    needed = np.unique(np.concatenate(wanted))
+    needed = np.array(sorted({*data.inputs.names.wrong, *data.listed}), dtype=np.int64)
     others = np.setdiff1d(np.arange(n), needed)
     room = max(0, limit - len(needed))
     drawn = np.random.default_rng(0).choice(others, room, replace=False)
@@ -58,60 +102,48 @@ def shown_rows(data: RunData, limit: int = SHOWN_ROWS) -> NDArray[np.int64]:
 def payload(data: RunData, thumbnails: Thumbnails, rows: NDArray[np.int64]) -> str:
     """The explorer's data of the given rows."""
     row_of = {int(row): place for place, row in enumerate(rows)}
-    everything = len(rows) == len(data)
-    graphs = {
-        name: graph if everything else graph[rows][:, rows]
-        for name, graph in data.graphs.items()
-    }
-    about_views, of_graphs = graph_arrays(graphs, len(rows))
-    about_columns, of_columns = column_arrays(_columns(data), rows)
-    xy, extent = places(data.layout.points[rows])
     inputs, names = data.inputs, data.inputs.names
-    header = {
-        "run": data.checksum,
-        "name": data.directory.name,
+    xy, extent = places(data.layout.points[rows])
+    k = neighbour_count(len(rows), len(data.graphs))
+    columns = list(inputs.columns)
+    if inputs.labels is not None:
+        numeric = inputs.labels.dtype.kind in "iu"
+        truth = category_column("True label", inputs.labels.tolist(), numeric=numeric)
+        columns.insert(0, truth)
+    content = {
+        "run": run_checksum(data.directory),
         "n": len(rows),
         "clusters": data.n_clusters,
         "sizes": data.sizes.tolist(),
         "palette": cluster_colours(_COLOURS),
-        "extent": extent,
-        "views": about_views,
-        "columns": about_columns,
         "names": {str(k): name for k, name in names.clusters.items()},
         "wrong": [row_of[row] for row in sorted(names.wrong)],
-        "pixelated": thumbnails.pixelated,
-    }
-    arrays: dict[str, Any] = {
+        "extent": extent,
         "xy": xy,
         "row": rows.astype(np.int32),
         "cluster": data.labels[rows].astype(np.uint16),
         "confidence": data.confidence[rows].astype(np.float32),
         "ids": [inputs.ids[row] for row in rows],
-        **of_graphs,
-        **of_columns,
+        "texts": None,
+        "views": [
+            {"name": name, "k": k, **_strongest(graph, rows, k)._asdict()}
+            for name, graph in data.graphs.items()
+        ],
+        "columns": [shown_column(column, rows) for column in columns],
+        "thumbnails": joined_thumbnails(thumbnails, row_of),
     }
     if inputs.kind == "text":
-        arrays["texts"] = [inputs.text(int(row)) for row in rows]
-    kept = {row: p for row, p in thumbnails.images.items() if row in row_of}
-    if kept:
-        arrays |= thumbnail_arrays(kept, row_of)
-    return pack(header, arrays)
+        content["texts"] = [inputs.text(int(row)) for row in rows]
+    return pack(content)
 
 
-def _columns(data: RunData) -> list[Column]:
-    columns = list(data.inputs.columns)
-    if data.inputs.labels is not None:
-        truth = data.inputs.labels
-        numeric = truth.dtype.kind in "iu"
-        columns.insert(
-            0, category_column("True label", truth.tolist(), numeric=numeric)
-        )
-    return columns
+def _strongest(graph: csr_matrix, rows: NDArray[np.int64], k: int) -> Neighbours:
+    everything = len(rows) == graph.shape[0]
+    return strongest_neighbours(graph if everything else graph[rows][:, rows], k)
 
 
 def write_atlas(path: Path, data: RunData) -> None:
     """Write places, clusters, confidences, columns and neighbours as parquet."""
-    pa, parquet = load("pyarrow"), load("pyarrow.parquet")
     inputs = data.inputs
     columns: dict[str, Any] = {
         "id": list(inputs.ids),
@@ -131,15 +163,16 @@ def write_atlas(path: Path, data: RunData) -> None:
             values = [column.categories[code] for code in column.values]
         columns.setdefault(column.name, values)
     if data.graph is not None and len(data) > 1:
-        columns["neighbors"] = _neighbours(pa, data)
+        columns["neighbors"] = _neighbours(data.graph)
     with replacing(path) as temporary:
-        parquet.write_table(pa.table(columns), temporary, compression="zstd")
+        pq.write_table(pa.table(columns), temporary, compression="zstd")
 
 
-def _neighbours(pa: Any, data: RunData) -> Any:
-    k = min(_NEIGHBOURS, len(data) - 1)
-    strongest = strongest_neighbours(data.graph, k)
-    itself = np.arange(len(data))[:, None]
+def _neighbours(graph: csr_matrix) -> pa.Array:
+    n = graph.shape[0]
+    k = min(_NEIGHBOURS, n - 1)
+    strongest = strongest_neighbours(graph, k)
+    itself = np.arange(n)[:, None]
     none = strongest.rows < 0
     # Nearest first: itself, and itself again in place of neighbours it does not have.
     rows = np.hstack([itself, np.where(none, itself, strongest.rows)])
@@ -173,10 +206,7 @@ def strongest_neighbours(graph: csr_matrix, k: int) -> Neighbours:
     """The k largest weights of each row without its own, largest first."""
     n = graph.shape[0]
     entries = graph.tocoo()
-    own = np.zeros(n)
-    diagonal = entries.row == entries.col
-    own[entries.row[diagonal]] = entries.data[diagonal]
-    kept = ~diagonal & (entries.data > 0)
+    kept = (entries.row != entries.col) & (entries.data > 0)
     row, column, weight = entries.row[kept], entries.col[kept], entries.data[kept]
     order = np.lexsort((column, -weight, row))
     row, column, weight = row[order], column[order], weight[order]
@@ -187,7 +217,7 @@ def strongest_neighbours(graph: csr_matrix, k: int) -> Neighbours:
     weights = np.zeros((n, k), dtype=np.uint16)
     rows[row[best], rank[best]] = column[best]
     weights[row[best], rank[best]] = _sixteen_bits(weight[best])
-    return Neighbours(rows, weights, _sixteen_bits(own))
+    return Neighbours(rows, weights, _sixteen_bits(graph.diagonal()))
 
 
 def places(points: ArrayLike) -> tuple[NDArray[np.uint16], tuple[float, float]]:
@@ -202,83 +232,56 @@ def places(points: ArrayLike) -> tuple[NDArray[np.uint16], tuple[float, float]]:
     return _sixteen_bits(scaled), (float(extent[0]), float(extent[1]))
 
 
-def pack(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
-    """Header and arrays as base64 text. Lists of strings are written as JSON."""
+def pack(content: Mapping[str, Any]) -> str:
+    """JSON as base64 text, with the arrays in it laid behind it."""
     parts: list[bytes] = []
-    places: dict[str, Any] = {}
     offset = 0
-    for name, values in arrays.items():
-        if isinstance(values, np.ndarray):
-            content = np.ascontiguousarray(
-                values, values.dtype.newbyteorder("<")
-            ).tobytes()
-            kind, length = values.dtype.name, values.size
-        else:
-            content = _json(list(values))
-            kind, length = "json", len(content)
-        places[name] = {"type": kind, "offset": offset, "length": length}
-        parts.append(_padded(content))
+
+    def place(values: NDArray[Any]) -> dict[str, Any]:
+        nonlocal offset
+        plain = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+        parts.append(_padded(plain.tobytes()))
+        placed = {"type": plain.dtype.name, "offset": offset, "length": plain.size}
         offset += len(parts[-1])
-    head = _json({**header, "arrays": places})
-    block = _padded(len(head).to_bytes(4, "little") + head) + b"".join(parts)
+        return placed
+
+    # Escaped to ASCII: half characters in file names survive the way, too.
+    head = json.dumps(content, allow_nan=False, separators=(",", ":"), default=place)
+    block = _padded(len(head).to_bytes(4, "little") + head.encode("ascii"))
     # Without a time, so that the same report is the same file.
-    return base64.b64encode(gzip.compress(block, _GZIP_LEVEL, mtime=0)).decode()
+    packed = gzip.compress(block + b"".join(parts), _GZIP_LEVEL, mtime=0)
+    return base64.b64encode(packed).decode()
 
 
-def thumbnail_arrays(
-    images: Mapping[int, bytes], row_of: Mapping[int, int]
+def _padded(content: bytes) -> bytes:
+    return content + b"\0" * (-len(content) % 8)
+
+
+def joined_thumbnails(
+    thumbnails: Thumbnails, row_of: Mapping[int, int]
 ) -> dict[str, Any]:
     """Pictures one after the other, where each begins, and whose they are."""
-    kept = [(row_of[row], content) for row, content in images.items()]
-    lengths = [len(content) for _, content in kept]
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32)
-    block = np.frombuffer(b"".join(content for _, content in kept), dtype=np.uint8)
+    kept = {row_of[row]: p for row, p in thumbnails.images.items() if row in row_of}
     return {
-        "thumbnailRows": np.array([row for row, _ in kept], dtype=np.int32),
-        "thumbnailStarts": starts,
-        "thumbnails": block,
+        "pixelated": thumbnails.pixelated,
+        "rows": np.array(list(kept), dtype=np.int32),
+        "starts": np.cumsum([0, *map(len, kept.values())], dtype=np.uint32),
+        "bytes": np.frombuffer(b"".join(kept.values()), dtype=np.uint8),
     }
 
 
-def graph_arrays(
-    graphs: Mapping[str, csr_matrix], n: int
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """What the header says about the graphs, and their arrays."""
-    k = neighbour_count(n, len(graphs))
-    about: list[dict[str, Any]] = []
-    arrays: dict[str, Any] = {}
-    for i, (name, graph) in enumerate(graphs.items()):
-        keys = {"rows": f"rows{i}", "weights": f"weights{i}", "own": f"own{i}"}
-        strongest = strongest_neighbours(graph, k)
-        arrays |= {keys[field]: getattr(strongest, field) for field in keys}
-        about.append({"name": name, "k": k, **keys})
-    return about, arrays
-
-
-def column_arrays(
-    columns: Sequence[Column], rows: NDArray[np.int64]
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The same for columns, of the given rows."""
-    about: list[dict[str, Any]] = []
-    arrays: dict[str, Any] = {}
-    for i, column in enumerate(columns):
-        entry: dict[str, Any] = {
-            "name": column.name,
-            "kind": column.kind,
-            "array": f"column{i}",
-        }
-        values = column.values[rows]
-        if column.kind == "category":
-            entry["categories"] = list(column.categories)
-            arrays[entry["array"]] = values.astype(np.uint16)
-        elif column.kind == "number":
-            known = values[~np.isnan(values)] if not np.isnan(values).all() else [0, 1]
-            entry["low"], entry["high"] = float(np.min(known)), float(np.max(known))
-            arrays[entry["array"]] = values.astype(np.float32)
-        else:
-            arrays[entry["array"]] = values.tolist()
-        about.append(entry)
-    return about, arrays
+def shown_column(column: Column, rows: NDArray[np.int64]) -> dict[str, Any]:
+    """A column of the given rows."""
+    values = column.values[rows]
+    about: dict[str, Any] = {"name": column.name, "kind": column.kind}
+    if column.kind == "category":
+        codes = values.astype(np.uint16)
+        return about | {"values": codes, "categories": column.categories}
+    if column.kind == "text":
+        return about | {"values": values.tolist()}
+    known = values[~np.isnan(values)] if not np.isnan(values).all() else [0, 1]
+    low, high = float(np.min(known)), float(np.max(known))
+    return about | {"values": values.astype(np.float32), "low": low, "high": high}
 
 
 def _sixteen_bits(values: NDArray[Any]) -> NDArray[np.uint16]:
@@ -286,12 +289,3 @@ def _sixteen_bits(values: NDArray[Any]) -> NDArray[np.uint16]:
         np.uint16
     )
     return whole
-
-
-def _json(value: Any) -> bytes:
-    # Escaped to ASCII: half characters in file names survive the way, too.
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
-
-
-def _padded(content: bytes) -> bytes:
-    return content + b"\0" * (-len(content) % 8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,16 +10,18 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow.csv import write_csv
+from pyarrow.parquet import write_table
 from scipy.sparse import csr_array, csr_matrix, load_npz, save_npz
 
 from sagl.estimator import SAGL
 from sagl.features.files import SUFFIXES, read_labels
 from sagl.features.split import read_input
 from sagl.report.inputs import open_inputs
-from sagl.report.style import load
 from sagl.run import GRAPH, read_config
-from sagl.storage import replacing
+from sagl.storage import check_writable, replacing
 from sagl.views import Views
 
 __all__ = [
@@ -77,7 +78,15 @@ def open_graph(
     ``graph.npz``.
     """
     names = [view["name"] for view in read_config(run)["views"]]
-    wanted, files = _sorted_out(views, names, run)
+    wanted = [text for text in views if text in names]
+    files = [text for text in views if text not in names]
+    for text in files:
+        suffix = Path(text.partition("::")[0]).suffix.lower()
+        if "=" not in text and suffix not in SUFFIXES:
+            raise ValueError(
+                f"--view {text}: {run} has no view of this name, only "
+                f"{', '.join(names)}; files are given as NAME=FILE"
+            )
     truth = None if labels is None else read_labels(labels)
     if store is not None or files:
         given = read_input(store, files, names, join)  # type: ignore[arg-type]
@@ -90,8 +99,9 @@ def open_graph(
         inputs = open_inputs(run)
         model = SAGL.load(run, device)
         clusters, ids, known = model.labels_, list(inputs.ids), inputs.labels
-        if not wanted and (run / GRAPH).is_file():
-            weights = _stored(run / GRAPH, len(clusters))
+        stored = None if wanted else stored_graph(run, len(clusters))
+        if stored is not None:
+            weights = csr_array(stored)
         elif inputs.views is not None:
             weights = _weights(model, inputs.views, wanted)
         else:
@@ -103,45 +113,6 @@ def open_graph(
     return RunGraph(weights, ids, clusters, known if truth is None else truth)
 
 
-def check_graph_path(path: Path) -> None:
-    """Refuse an output that could not be written, before any work is done."""
-    if path.suffix not in _WRITERS:
-        *most, last = _WRITERS
-        raise ValueError(f"{path}: graphs are written as {', '.join(most)} or {last}")
-    if path.is_dir():
-        raise ValueError(f"{path} is a directory; name a file in it")
-    if not path.parent.is_dir():
-        raise ValueError(f"{path}: there is no directory {path.parent}; make it first")
-
-
-def write_graph(path: Path, graph: RunGraph) -> None:
-    """Write the graph, whole or not at all, in the form that the suffix names.
-
-    ``.npz`` is SciPy's CSR. ``.csv`` and ``.parquet`` are lists of edges: source,
-    target, weight. ``.graphml`` and ``.gexf`` are for NetworkX and Gephi, directed,
-    with each sample's cluster.
-    """
-    check_graph_path(path)
-    with replacing(path) as temporary:
-        _WRITERS[path.suffix](temporary, graph)
-
-
-def _sorted_out(
-    views: Sequence[str], names: Sequence[str], run: Path
-) -> tuple[list[str], list[str]]:
-    """Names of the run's views, and files."""
-    wanted = [text for text in views if text in names]
-    files = [text for text in views if text not in names]
-    for text in files:
-        suffix = Path(text.partition("::")[0]).suffix.lower()
-        if "=" not in text and suffix not in SUFFIXES:
-            raise ValueError(
-                f"--view {text}: {run} has no view of this name, only "
-                f"{', '.join(names)}; files are given as NAME=FILE"
-            )
-    return wanted, files
-
-
 def _weights(model: SAGL, views: Views, wanted: Sequence[str]) -> csr_array:
     """That of all views, or the average over the wanted ones: rows sum to one."""
     if not wanted:
@@ -151,9 +122,13 @@ def _weights(model: SAGL, views: Views, wanted: Sequence[str]) -> csr_array:
     return csr_array(sum(chosen[1:], start=chosen[0]) / len(chosen))
 
 
-def _stored(path: Path, n: int) -> csr_array:
+def stored_graph(run: Path, n: int) -> csr_matrix | None:
+    """The graph in the run, if there is one; refused unless it is of n samples."""
+    path = run / GRAPH
+    if not path.is_file():
+        return None
     try:
-        graph = csr_array(load_npz(path))
+        graph = csr_matrix(load_npz(path))
     except (ValueError, OSError, KeyError, BadZipFile) as error:
         raise ValueError(
             f"{path} is damaged ({error}); remove it or fit again"
@@ -165,39 +140,37 @@ def _stored(path: Path, n: int) -> csr_array:
     return graph
 
 
-def _edges(graph: RunGraph) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+def check_graph_path(path: Path) -> None:
+    """Refuse an output that could not be written, before any work is done."""
+    check_writable(path, "graphs are written as", *_WRITERS)
+
+
+def write_graph(path: Path, graph: RunGraph) -> None:
+    """Write the graph, whole or not at all, in the form that the suffix names.
+
+    ``.npz`` is SciPy's CSR. ``.csv`` and ``.parquet`` are lists of edges: source,
+    target, weight. ``.graphml`` and ``.gexf`` are for NetworkX and Gephi, directed,
+    with each sample's cluster.
+    """
+    check_graph_path(path)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        _WRITERS[path.suffix.lower()](file, graph)
+
+
+def _edges(graph: RunGraph) -> pa.Table:
     """Ids of the sources and targets, and weights; zeros are no edges."""
     pairs = graph.weights.tocoo()
     held = pairs.data != 0
-    ids = np.asarray(graph.ids, dtype=object)
-    weights = pairs.data[held].astype(np.float64)
-    return ids[pairs.row[held]], ids[pairs.col[held]], weights
-
-
-def _write_npz(path: Path, graph: RunGraph) -> None:
-    with path.open("wb") as file:  # by its name SciPy would add a suffix
-        save_npz(file, graph.weights)
-
-
-def _write_csv(path: Path, graph: RunGraph) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["source", "target", "weight"])
-        writer.writerows(zip(*(part.tolist() for part in _edges(graph)), strict=True))
-
-
-def _write_parquet(path: Path, graph: RunGraph) -> None:
-    arrow, parquet = load("pyarrow"), load("pyarrow.parquet")
-    source, target, weight = _edges(graph)
+    ids = pa.array(graph.ids, pa.string())
     columns = {
-        "source": arrow.array(source, arrow.string()),
-        "target": arrow.array(target, arrow.string()),
-        "weight": weight,
+        "source": ids.take(pa.array(pairs.row[held])),
+        "target": ids.take(pa.array(pairs.col[held])),
+        "weight": pairs.data[held].astype(np.float64),
     }
-    parquet.write_table(arrow.table(columns), path, compression="zstd")
+    return pa.table(columns)
 
 
-def _write_xml(path: Path, graph: RunGraph, form: str) -> None:
+def _write_xml(file: Any, graph: RunGraph, form: str) -> None:
     import networkx as nx
 
     bad = next((name for name in graph.ids if _NOT_XML.search(name)), None)
@@ -209,15 +182,15 @@ def _write_xml(path: Path, graph: RunGraph, form: str) -> None:
     network = nx.DiGraph()
     clusters = ({"cluster": k} for k in graph.clusters.tolist())
     network.add_nodes_from(zip(graph.ids, clusters, strict=True))
-    edges = (part.tolist() for part in _edges(graph))
+    edges = (column.to_pylist() for column in _edges(graph).columns)
     network.add_weighted_edges_from(zip(*edges, strict=True))
-    getattr(nx, f"write_{form}")(network, path)
+    getattr(nx, f"write_{form}")(network, file)
 
 
-_WRITERS: dict[str, Callable[[Path, RunGraph], None]] = {
-    ".npz": _write_npz,
-    ".parquet": _write_parquet,
-    ".csv": _write_csv,
-    ".graphml": lambda path, graph: _write_xml(path, graph, "graphml"),
-    ".gexf": lambda path, graph: _write_xml(path, graph, "gexf"),
+_WRITERS: dict[str, Callable[[Any, RunGraph], None]] = {
+    ".npz": lambda file, graph: save_npz(file, graph.weights),
+    ".parquet": lambda file, graph: write_table(_edges(graph), file),
+    ".csv": lambda file, graph: write_csv(_edges(graph), file),
+    ".graphml": lambda file, graph: _write_xml(file, graph, "graphml"),
+    ".gexf": lambda file, graph: _write_xml(file, graph, "gexf"),
 }

@@ -1,41 +1,70 @@
-"""What a report is made from besides the run: views, pictures, texts, labels, names."""
+"""What is known about a run's samples: views, pictures, texts, labels, columns, names.
+
+Row i is row i of the run's ``labels.csv`` throughout. What comes with ids is joined by
+them, never by position.
+"""
 
 from __future__ import annotations
 
-import base64
 import csv
-import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sagl.features import tables
 from sagl.features.files import read_labels
-from sagl.features.samples import Samples, Unreadable
+from sagl.features.readers import open_samples, reopen
+from sagl.features.samples import Samples, Unreadable, check_readable
 from sagl.features.split import read_views
-from sagl.report.annotations import (
-    NAMES,
-    Column,
-    Names,
-    check_names,
-    read_columns,
-    read_names,
-)
-from sagl.report.style import load
-from sagl.run import FEATURES, LABELS, SOURCE, read_config
+from sagl.features.store import FeatureStore
+from sagl.run import CONFIG, FEATURES, LABELS, SOURCE, read_config
+from sagl.storage import sha256
 from sagl.views import Views
 
 __all__ = ["Inputs", "open_inputs", "with_samples"]
 
-SIDE = 80  # pixels of a thumbnail's longer side
-_PIXELATED = 40  # pictures up to this size are kept pixel by pixel
-_CLEAR = ("LA", "PA", "RGBA", "P")  # modes that may be transparent
-_QUALITY = 72
+MISSING = "(missing)"
+NAMES = "names.json"  # read from the run's directory when it lies there
 _TEXT = 400  # characters of a text that are shown
+_ID_COLUMNS = ("id", "sample", "path", "file")
+# More values than this and a column of words is something to read, not to colour by.
+_MOST_CATEGORIES = 500
+# Whole numbers with so few values are codes: colours apart, not a scale.
+_MOST_CODES = 20
+_FORMAT, _VERSION = "sagl-names", 1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One value per sample.
+
+    ``values`` are codes of ``categories``, float64 with NaN where missing ("number"),
+    or strings ("text").
+    """
+
+    name: str
+    kind: Literal["category", "number", "text"]
+    values: NDArray[Any]
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a person said about a run's clusters and samples."""
+
+    clusters: Mapping[int, str] = field(default_factory=dict)  # by number, if named
+    # Samples marked as wrong: the row in labels.csv and the id.
+    wrong: Mapping[int, str] = field(default_factory=dict)
+    run: str = ""  # checksum of the run they belong to
+
+    def name_of(self, cluster: int) -> str:
+        """The cluster's name, or "Cluster" and its number."""
+        return self.clusters.get(cluster, f"Cluster {cluster}")
 
 
 @dataclass(frozen=True)
@@ -65,9 +94,10 @@ class Inputs:
     def text(self, row: int) -> str:
         """The beginning of a row's text; empty where it cannot be read."""
         try:
-            return first_words(str(self.sample(row)))
+            text = str(self.sample(row))
         except Unreadable:
             return ""
+        return text if len(text) <= _TEXT else text[:_TEXT].rstrip() + "…"
 
     def noted(self, note: str) -> Inputs:
         """The same with one more note."""
@@ -87,7 +117,7 @@ def open_inputs(
     """Open what the user named, and what lies in the run's directory.
 
     Without ``store`` and ``views`` the store in the run is used, if there is one, and
-    without ``source`` the place that ``sagl fit`` wrote down.
+    without ``source`` the samples are opened as ``sagl fit`` opened them.
     """
     config = read_config(run)
     if store is not None and views:
@@ -101,21 +131,17 @@ def open_inputs(
         check_length(len(given), n, "the views given by --view", run)
         inputs = replace(inputs, views=given)
     elif store is not None:
-        inputs = _with_store(inputs, run, store, config)
+        inputs = _with_store(inputs, store, config)
     elif "store" in record or (run / FEATURES).exists():
         place = run / str(record.get("store", FEATURES))
         try:
-            inputs = _with_store(inputs, run, place, config)
+            inputs = _with_store(inputs, place, config)
         except (ValueError, OSError) as error:
             # The features may have moved since; the report is still worth making.
             inputs = inputs.noted(f"The features were not found: {error}")
     if source is not None:
-        from sagl.features.readers import open_samples
-
         inputs = with_samples(inputs, open_samples(source), source)
     elif "reader" in record:
-        from sagl.features.readers import reopen
-
         try:
             inputs = with_samples(inputs, reopen(record), str(record["path"]))
         except (ValueError, KeyError, TypeError, OSError) as error:
@@ -146,15 +172,48 @@ def check_length(length: int, n: int, what: str, run: Path) -> None:
 
 def with_samples(inputs: Inputs, samples: Samples, place: str) -> Inputs:
     """The inputs with pictures or texts, joined by id where ids are known."""
-    ids: Sequence[str] = inputs.ids
-    if _numbered(ids) and len(samples.ids) == len(ids):
-        ids, rows = list(samples.ids), np.arange(len(ids))
-    else:
-        rows = _positions(ids, samples.ids, place)
+    ids, rows = _join(inputs.ids, samples.ids, place)
     labels = inputs.labels
     if samples.labels is not None and labels is None:
         labels = np.array([samples.labels[int(row)] for row in rows])
     return replace(inputs, ids=ids, samples=samples, sample_rows=rows, labels=labels)
+
+
+def _with_store(inputs: Inputs, place: Path, config: dict[str, Any]) -> Inputs:
+    """Views and labels of a store, its rows put into the order of the run."""
+    names = [view["name"] for view in config["views"]]
+    joined = FeatureStore.open(place).join(names, "inner")
+    ids, rows = _join(inputs.ids, joined.ids, str(place))
+    in_order = np.array_equal(rows, np.arange(len(joined.ids)))
+    views = joined.views if in_order else joined.views[rows]
+    labels = None if joined.labels is None else joined.labels[rows]
+    return replace(inputs, ids=ids, views=views, labels=labels)
+
+
+def _join(
+    ids: Sequence[str], there: Sequence[str], place: str
+) -> tuple[Sequence[str], NDArray[np.int64]]:
+    """The samples' ids, and where each is among those that are there.
+
+    Samples that have numbers instead of names take the names of as many others.
+    """
+    numbered = all(name == str(row) for row, name in enumerate(ids))
+    if numbered and len(ids) == len(there):
+        return list(there), np.arange(len(ids))
+    return ids, _positions(ids, there, place)
+
+
+def _positions(
+    ids: Sequence[str], there: Sequence[str | None], place: str
+) -> NDArray[np.int64]:
+    position = {name: i for i, name in enumerate(there)}
+    missing = next((name for name in ids if name not in position), None)
+    if missing is not None:
+        raise ValueError(
+            f"{place}: it has {len(there):,} samples, and none with the id "
+            f"{missing!r}; give what the run was fitted on"
+        )
+    return np.array([position[name] for name in ids])
 
 
 def _source_record(run: Path) -> dict[str, Any]:
@@ -168,92 +227,137 @@ def _source_record(run: Path) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _with_store(
-    inputs: Inputs, run: Path, place: Path, config: dict[str, Any]
-) -> Inputs:
-    """Views and labels of a store, its rows put into the order of the run."""
-    from sagl.features.store import FeatureStore
-
-    names = [view["name"] for view in config["views"]]
-    joined = FeatureStore.open(place).join(names, "inner")
-    ids: Sequence[str] = inputs.ids
-    if _numbered(ids):
-        check_length(len(joined.ids), len(ids), str(place), run)
-        ids = list(joined.ids)
-    rows = _positions(ids, joined.ids, str(place))
-    in_order = len(rows) == len(joined.ids) and bool((np.diff(rows) == 1).all())
-    views = joined.views if in_order else joined.views[rows]
-    labels = None if joined.labels is None else joined.labels[rows]
-    return replace(inputs, ids=ids, views=views, labels=labels)
-
-
-def _positions(
-    wanted: Sequence[str], there: Sequence[str], place: str
-) -> NDArray[np.int64]:
-    """Where each wanted id is among those that are there."""
-    position = {name: i for i, name in enumerate(there)}
-    missing = next((name for name in wanted if name not in position), None)
-    if missing is not None:
-        raise ValueError(
-            f"{place}: it has {len(there):,} samples, and none with the id "
-            f"{missing!r}; give what the run was fitted on"
-        )
-    return np.array([position[name] for name in wanted])
-
-
-def _numbered(ids: Sequence[str]) -> bool:
-    """Whether the samples have numbers instead of names."""
-    return all(name == str(row) for row, name in enumerate(ids))
-
-
-class Thumbnails(NamedTuple):
-    """Encoded pictures by row, whether pixels stay squares, how many were unreadable.
-
-    They are WebP, without loss where pictures have a few pixels only, or else PNG.
-    """
-
-    images: dict[int, bytes]
-    pixelated: bool
-    unreadable: int
-
-
-def make_thumbnails(rows: Iterable[int], sample: Callable[[int], Any]) -> Thumbnails:
-    """Thumbnails of the given rows; what cannot be read is left out and counted."""
-    webp = load("PIL.features").check("webp")  # as every wheel of Pillow has it
-    images: dict[int, bytes] = {}
-    unreadable = 0
-    pixelated = True
-    for row in rows:
-        try:
-            image = sample(row)
-        except Unreadable:
-            unreadable += 1
-            continue
-        tiny = max(image.size) <= _PIXELATED
-        pixelated &= tiny
-        image = image.convert("RGBA" if tiny and image.mode in _CLEAR else "RGB")
-        image.thumbnail((SIDE, SIDE))
-        file = io.BytesIO()
-        if webp:
-            image.save(file, "WEBP", lossless=tiny, exact=tiny, quality=_QUALITY)
-        else:
-            image.save(file, "PNG")
-        images[row] = file.getvalue()
-    return Thumbnails(images, pixelated and bool(images), unreadable)
-
-
-def data_address(picture: bytes) -> str:
-    """A thumbnail as an address that needs no network."""
-    form = "png" if picture.startswith(b"\x89PNG") else "webp"
-    return f"data:image/{form};base64,{base64.b64encode(picture).decode()}"
-
-
-def first_words(text: str, limit: int = _TEXT) -> str:
-    """The beginning of a text, marked when it goes on.
+def make_column(name: str, strings: Sequence[str | None]) -> Column:
+    """A column from what its cells say: numbers, few different words, or texts.
 
     Examples
     --------
-    >>> first_words("a long story", 6)
-    'a long…'
+    >>> make_column("weight", ["1.5", "", "2"]).kind
+    'number'
+    >>> make_column("kind", ["cat", "dog", "cat"]).categories
+    ('cat', 'dog')
     """
-    return text if len(text) <= limit else text[:limit].rstrip() + "…"
+    cells = [(cell or "").strip() for cell in strings]
+    try:
+        known = np.array([float(cell) for cell in cells if cell])
+        numeric = len(known) > 0 and bool(np.isfinite(known).all())
+    except ValueError:
+        numeric = False
+    if numeric and ((known % 1 != 0).any() or len(np.unique(known)) > _MOST_CODES):
+        numbers = np.array([float(cell or "nan") for cell in cells])
+        return Column(name, "number", numbers)
+    if not numeric and len(set(cells)) > _MOST_CATEGORIES:
+        return Column(name, "text", np.array(cells, dtype=object))
+    return category_column(name, cells, numeric=numeric)
+
+
+def category_column(
+    name: str, values: Sequence[Any], *, numeric: bool = False
+) -> Column:
+    """A column of categories, in the order of their names or numbers."""
+    words = [str(value) or MISSING for value in values]
+
+    def place(word: str) -> tuple[float, str]:
+        return (float("inf" if word == MISSING else word) if numeric else 0.0, word)
+
+    order = sorted(set(words), key=place)
+    codes = {word: code for code, word in enumerate(order)}
+    return Column(
+        name, "category", np.array([codes[word] for word in words]), tuple(order)
+    )
+
+
+def read_columns(path: Path, ids: Sequence[str]) -> tuple[Column, ...]:
+    """The columns of a table: .csv, .tsv, .jsonl or .parquet, one row per sample.
+
+    A column named ``id`` (or ``sample``, ``path``, ``file``) joins the rows to the
+    samples by id; without one they are in the samples' order.
+    """
+    check_readable(path)
+    columns = tables.read_columns(path, [None])
+    if "" in columns:
+        raise ValueError(f"{path}: each column needs a name of its own in the header")
+    key = next((name for name in columns if name in _ID_COLUMNS), None)
+    n = len(next(iter(columns.values())))
+    rows = np.arange(n)
+    if key is not None:
+        rows = _positions(ids, columns.pop(key), str(path))
+    elif n != len(ids):
+        raise ValueError(
+            f"{path}: {n} lines for {len(ids)} samples; give one line per sample, or a "
+            "column named id"
+        )
+    return tuple(
+        make_column(name, [cells[row] for row in rows])
+        for name, cells in columns.items()
+    )
+
+
+def run_checksum(run: Path) -> str:
+    """What tells a run from all others: its configuration names all other files."""
+    return sha256(run / CONFIG)
+
+
+def read_names(path: str | Path) -> Names:
+    """Read the names and marks that the explorer of a report exported.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> text = '{"format": "sagl-names", "version": 1, "run": "ab", '
+    >>> text += '"clusters": {"2": "cats"}, "wrong": [{"row": 7, "sample": "7.jpg"}]}'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "names.json"
+    ...     _ = path.write_text(text)
+    ...     read_names(path)
+    Names(clusters={2: 'cats'}, wrong={7: '7.jpg'}, run='ab')
+    """
+    path = Path(path)
+    again = "export the names again in the explorer of a report (Names as JSON)"
+    check_readable(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise ValueError(f"{path}: not JSON; {again}") from None
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise ValueError(f"{path}: not the names of a run; {again}")
+    if content.get("version") != _VERSION:
+        raise ValueError(
+            f"{path}: of version {content.get('version')!r}, this sagl reads "
+            f"{_VERSION}: upgrade sagl"
+        )
+    try:
+        clusters = {int(k): name for k, name in content["clusters"].items()}
+        wrong = {int(mark["row"]): mark["sample"] for mark in content["wrong"]}
+        for text in (*clusters.values(), *wrong.values(), content["run"]):
+            if not isinstance(text, str):
+                raise TypeError(f"{text!r} is not text")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"{path}: damaged ({type(error).__name__} {error}); {again}"
+        ) from None
+    return Names(clusters, wrong, content["run"])
+
+
+def check_names(
+    names: Names, path: Path, run: Path, n_clusters: int, ids: Sequence[str]
+) -> None:
+    """Refuse names of another run: its cluster 3 is not this one's."""
+    if names.run != run_checksum(run):
+        raise ValueError(
+            f"{path}: the names belong to another run than {run}; numbers of clusters "
+            "mean something else in every run: give the run's own names"
+        )
+    for cluster in names.clusters:
+        if not 0 <= cluster < n_clusters:
+            raise ValueError(
+                f"{path}: there is no cluster {cluster}; {run} has {n_clusters}"
+            )
+    for row, name in names.wrong.items():
+        there = ids[row] if 0 <= row < len(ids) else None
+        if there != name:
+            what = "not there" if there is None else repr(there)
+            raise ValueError(
+                f"{path}: row {row} is marked as {name!r}, but it is {what}; give "
+                "the same --store or --source as for the report they come from"
+            )

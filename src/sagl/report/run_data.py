@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, csr_matrix, load_npz
+from scipy.sparse import csr_array, csr_matrix
 
 from sagl.estimator import SAGL
-from sagl.report.annotations import run_checksum
+from sagl.evaluation.cka import cka_matrix
 from sagl.report.embedding import Layout, lay_out
+from sagl.report.graph_file import attention_graphs, stored_graph
 from sagl.report.inputs import Inputs, check_length
-from sagl.run import ALL_VIEWS, GRAPH, GRAPH_LIMIT, read_config
+from sagl.run import ALL_VIEWS, GRAPH_LIMIT
+from sagl.views import Views
 
 _DENSE_LIMIT = 5_000  # a dense graph has a number for every pair of samples
 _MOST_CHANGED = 0.01  # share of samples whose cluster may differ by rounding
@@ -48,14 +49,12 @@ class RunData:
     """A run and what is known about it, ready to be shown."""
 
     directory: Path
-    config: dict[str, Any]  # config.json
-    checksum: str  # what tells this run from all others
     model: SAGL
     inputs: Inputs
     graphs: dict[str, csr_matrix]  # one per view, or that of all, or none
     graph: csr_matrix | None  # of all views
-    representations: NDArray[np.float32] | None  # (n, L · C), views side by side
-    view_labels: NDArray[np.int64] | None  # (L, n): what each view alone would choose
+    # Share of samples for which every view alone would choose the same cluster.
+    view_agreement: float | None
     clusters: list[Cluster]  # those that hold samples
     layout: Layout
 
@@ -84,6 +83,20 @@ class RunData:
         used = {cluster.number for cluster in self.clusters}
         return [k for k in range(self.n_clusters) if k not in used]
 
+    @property
+    def listed(self) -> list[int]:
+        """Rows of the samples that clusters are shown by."""
+        groups = [rows for c in self.clusters for rows in (c.typical, c.doubtful)]
+        return [int(row) for rows in groups for row in rows]
+
+    @cached_property
+    def cka(self) -> NDArray[np.float64] | None:
+        """How alike the views are, where there are two and at least four samples."""
+        views = self.inputs.views
+        if views is None or len(views.names) < 2 or len(views) < 4:
+            return None
+        return cka_matrix(views, batch_size="auto")
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -94,7 +107,6 @@ def collect(
     *,
     graph: bool | None = None,
     device: str = "auto",
-    seed: int = 0,
     progress: Progress = lambda what: None,
 ) -> RunData:
     """Read the run and compute what its views, where given, allow.
@@ -106,20 +118,19 @@ def collect(
     settings, labels, confidence = model.settings_, model.labels_, model.confidence_
     n, views = len(labels), inputs.views
     check_length(len(inputs.ids), n, "ids", run)
-    representations = view_labels = None
+    representations = agreement = None
     graphs: dict[str, csr_matrix] = {}
     if views is not None:
         progress("representations")
         check_length(len(views), n, "views", run)
-        representations, view_labels = _represent(model, inputs, run)
+        representations, agreement = _represent(model, views, run)
         limit = _DENSE_LIMIT if settings.graph == "dense" else GRAPH_LIMIT
         if n <= limit if graph is None else graph:
             progress("graphs")
-            of_views = model.attention_graph(views)
-            graphs = dict(zip(views.names, of_views, strict=True))
+            graphs = attention_graphs(model, views)
             together = model.attention_graph(views, together=True)
     if not graphs:
-        together = _stored_graph(run, n)
+        together = stored_graph(run, n)
         graphs = {} if together is None else {ALL_VIEWS: together}
     examples = int(np.clip(_EXAMPLES // (2 * settings.n_clusters), 2, 8))
     clusters = describe_clusters(
@@ -128,27 +139,25 @@ def collect(
     progress("layout")
     return RunData(
         run,
-        read_config(run),
-        run_checksum(run),
         model,
         inputs,
         graphs,
         together,
-        representations,
-        view_labels,
+        agreement,
         clusters,
-        lay_out(labels, confidence, representations, together, seed),
+        lay_out(labels, confidence, representations, together),
     )
 
 
 def _represent(
-    model: SAGL, inputs: Inputs, run: Path
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Representations of all samples, and each view's own choice of cluster."""
-    parts, view_labels, labels = [], [], []
-    for answer in model.answers(inputs.views):
+    model: SAGL, views: Views, run: Path
+) -> tuple[NDArray[np.float32], float | None]:
+    """Representations of all samples, and how often all views choose alike."""
+    parts, alike, labels = [], [], []
+    for answer in model.answers(views):
         labels.append(answer.q.argmax(dim=1).cpu().numpy())
-        view_labels.append(torch.stack(answer.p).argmax(dim=2).cpu().numpy())
+        choices = torch.stack(answer.p).argmax(dim=2)  # (L, batch)
+        alike.append((choices == choices[0]).all(dim=0).cpu().numpy())
         parts.append(torch.cat(answer.p, dim=1).float().cpu().numpy())
     changed = int((np.concatenate(labels) != model.labels_).sum())
     n = len(model.labels_)
@@ -157,26 +166,8 @@ def _represent(
             f"the views are not those that {run} was fitted on: {changed:,} of {n:,} "
             "samples get another cluster; give the same files in the same order"
         )
-    return np.concatenate(parts), np.concatenate(view_labels, axis=1)
-
-
-def _stored_graph(run: Path, n: int) -> csr_matrix | None:
-    path = run / GRAPH
-    if not path.is_file():
-        return None
-    try:
-        graph = csr_matrix(load_npz(path))
-    except (ValueError, OSError, KeyError) as error:
-        raise ValueError(
-            f"{path} is damaged ({error}); remove it or fit again"
-        ) from None
-    if graph.shape != (n, n):
-        warnings.warn(
-            f"{path} has shape {graph.shape} and the run {n} samples: it is not used",
-            stacklevel=2,
-        )
-        return None
-    return graph
+    agreement = float(np.concatenate(alike).mean()) if len(views.names) > 1 else None
+    return np.concatenate(parts), agreement
 
 
 def describe_clusters(
@@ -191,27 +182,31 @@ def describe_clusters(
     Typical samples are those of the highest confidence and, among these, those that
     most of their cluster attend to; doubtful ones have the lowest confidence.
     """
-    attention = np.zeros(len(labels)) if graph is None else attended(graph, labels)
-    share = None if graph is None else weight_between(graph, labels, n_clusters)
+    attention, share = np.zeros(len(labels)), np.zeros((n_clusters, n_clusters))
+    if graph is not None:
+        attention = attended(graph, labels)
+        share = weight_between(graph, labels, n_clusters)
+        np.fill_diagonal(share, 0)
     clusters = []
-    for k in np.unique(labels):
+    for k in np.unique(labels).tolist():
         rows = np.flatnonzero(labels == k)
         sure = np.round(confidence[rows] / _CONFIDENCE_STEP)
         best = rows[np.lexsort((rows, -attention[rows], -sure))]
         typical = best[: min(examples, max(1, len(rows) // 2))]
         rest = np.setdiff1d(rows, typical)
         doubtful = rest[np.lexsort((rest, confidence[rest]))][:examples]
+        nearest = np.argsort(-share[k], kind="stable")[:_NEIGHBOURS].tolist()
+        beside = [(j, float(share[k, j])) for j in nearest]
+        neighbours = tuple(pair for pair in beside if pair[1] >= _LEAST_SHARE)
         mean = float(confidence[rows].mean())
-        beside = () if share is None else _neighbours(share[k], int(k))
-        clusters.append(Cluster(int(k), len(rows), mean, typical, doubtful, beside))
+        clusters.append(Cluster(k, len(rows), mean, typical, doubtful, neighbours))
     return clusters
 
 
 def attended(graph: csr_matrix, labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """How much weight each sample gets from the others of its cluster."""
     entries = graph.tocoo()
-    own = labels[entries.row] == labels[entries.col]
-    others = own & (entries.row != entries.col)
+    others = (labels[entries.row] == labels[entries.col]) & (entries.row != entries.col)
     weights = entries.data[others].astype(np.float64)
     total = np.bincount(entries.col[others], weights, minlength=len(labels))
     return total.astype(np.float64)
@@ -227,11 +222,3 @@ def weight_between(
     total = mass.sum(axis=1, keepdims=True)
     share: NDArray[np.float64] = mass / np.where(total > 0, total, 1)
     return share
-
-
-def _neighbours(
-    share: NDArray[np.float64], cluster: int
-) -> tuple[tuple[int, float], ...]:
-    others = np.where(np.arange(len(share)) == cluster, 0, share)
-    best = np.argsort(-others, kind="stable")[:_NEIGHBOURS]
-    return tuple((int(k), float(others[k])) for k in best if others[k] >= _LEAST_SHARE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 import warnings
@@ -10,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sagl.report.style import INK, load
+from sagl.report.style import INK, WORDS, Words, describe, load
 from sagl.storage import replacing
 
 if TYPE_CHECKING:
@@ -19,17 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Picture", "Words", "check_format", "describe", "picture", "save", "words"]
 
-FORMATS = ("png", "svg", "pdf")
 _DOTS_PER_INCH = 200
-_MOST_SVG = 600_000  # characters in a page; beyond, a PNG is smaller
-_ATTRIBUTE = "sagl_words"
-
-
-class Words(NamedTuple):
-    """What a figure shows, for people who cannot see it and for those who can."""
-
-    alt: str
-    caption: str
+# Dates would make the same figure another file every time.
+_METADATA = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
 class Picture(NamedTuple):
@@ -45,21 +36,6 @@ class Picture(NamedTuple):
     caption: str
 
 
-class Drawing(NamedTuple):
-    """A figure for the page: markup of our own making, and plain words."""
-
-    title: str
-    content: str
-    caption: str
-    wide: bool = False
-
-
-def describe(ax: Axes, *, alt: str, caption: str) -> Axes:
-    """The axes with words attached; every figure function ends with this."""
-    setattr(ax, _ATTRIBUTE, Words(alt, caption))
-    return ax
-
-
 def words(drawn: Axes | Figure) -> Words:
     """The words of a figure: those of its axes, one after the other.
 
@@ -70,9 +46,7 @@ def words(drawn: Axes | Figure) -> Words:
     >>> words(draw_cluster_sizes([0, 0, 1])).alt
     'Bars of the sizes of 2 clusters, from 1 to 2 samples; an even share is 1.5.'
     """
-    parts = [
-        getattr(ax, _ATTRIBUTE) for ax in _figure(drawn).axes if hasattr(ax, _ATTRIBUTE)
-    ]
+    parts = [getattr(ax, WORDS) for ax in _figure(drawn).axes if hasattr(ax, WORDS)]
     if not parts:
         raise ValueError("this figure was not drawn by sagl: it has no words")
     captions = dict.fromkeys(part.caption for part in parts if part.caption)
@@ -86,18 +60,16 @@ def save(drawn: Axes | Figure, path: str | Path) -> None:
     The ground is white: a file is looked at anywhere.
     """
     path = Path(path)
-    form = check_format(path)
-    content = io.BytesIO()
-    _render(_figure(drawn), content, form, facecolor="white")
+    content = _rendered(drawn, check_format(path), "white")
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
-        temporary.write_bytes(content.getvalue())
+        temporary.write_bytes(content)
 
 
 def check_format(path: Path) -> str:
     """The format that a path asks for, refused unless it can be written."""
     form = path.suffix.lower().removeprefix(".")
-    if form not in FORMATS:
+    if form not in _METADATA:
         raise ValueError(
             f"{path}: a figure is written as .png, .svg or .pdf, not {path.suffix!r}"
         )
@@ -110,45 +82,29 @@ def picture(drawn: Axes | Figure, name: str) -> Picture:
         raise ValueError(
             f"a picture's name is made of letters, digits and hyphens; got {name!r}"
         )
-    figure = _figure(drawn)
-    said = words(figure)
-    svg, png = io.BytesIO(), io.BytesIO()
-    _render(figure, svg, "svg", facecolor="none")
-    _render(figure, png, "png", facecolor="white")
-    inline = _inline(svg.getvalue().decode("utf-8"), name, said.alt)
-    return Picture(inline, png.getvalue(), said.alt, said.caption)
-
-
-def drawing(title: str, drawn: Axes, name: str, *, wide: bool = False) -> Drawing:
-    """A figure as an SVG element, or as an image where that is smaller."""
-    made = picture(drawn, f"figure-{name}")
-    content = made.svg
-    if len(content) > _MOST_SVG:
-        address = f"data:image/png;base64,{base64.b64encode(made.png).decode()}"
-        content = f'<img src="{address}" alt="{escape(made.alt)}">'
-    return Drawing(title, content, made.caption, wide)
+    alt, caption = words(drawn)
+    svg = _inline(_rendered(drawn, "svg", "none").decode("utf-8"), name, alt)
+    return Picture(svg, _rendered(drawn, "png", "white"), alt, caption)
 
 
 def _figure(drawn: Axes | Figure) -> Figure:
-    load("matplotlib.figure")
-    figure: Figure = drawn.figure if hasattr(drawn, "spines") else drawn  # type: ignore[assignment]
-    return figure
+    return drawn.figure if hasattr(drawn, "spines") else drawn  # type: ignore
 
 
-def _render(figure: Figure, file: io.BytesIO, form: str, *, facecolor: str) -> None:
-    # Dates would make the same figure another file every time.
-    metadata = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    canvas = load("matplotlib.backends.backend_agg").FigureCanvasAgg
+def _rendered(drawn: Axes | Figure, form: str, ground: str) -> bytes:
+    canvas = load("matplotlib.backends.backend_agg").FigureCanvasAgg(_figure(drawn))
+    file = io.BytesIO()
     with warnings.catch_warnings():
         # Emoji and rare scripts are drawn as boxes; saying so helps nobody.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        canvas(figure).print_figure(
+        canvas.print_figure(
             file,
             format=form,
             dpi=_DOTS_PER_INCH,
-            facecolor=facecolor,
-            metadata=metadata[form],
+            facecolor=ground,
+            metadata=_METADATA[form],
         )
+    return file.getvalue()
 
 
 def _inline(svg: str, name: str, alt: str) -> str:

@@ -1,17 +1,20 @@
-"""How figures look: colours, axes, labels. Nothing here touches global settings.
+"""How figures look and what they say: colours, axes, labels, words.
 
 Figures are drawn on a transparent ground in one ink, which an inlined SVG takes from
 the page around it, so they are readable in light and in dark mode. The colours of the
 data stand out from both, and people with any of the common colour deficiencies can
-tell them apart; lines differ in dash and marker as well.
+tell them apart; lines differ in dash and marker as well. matplotlib's settings are
+changed while a figure is drawn and not a moment longer.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import unicodedata
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 6.4  # inches; 640 pixels in the report
-TEXT = 9  # points
-SMALL = 7.5
-# Not black: matplotlib leaves black out of SVG files, and saving replaces this one.
+SMALL = 7.5  # points
+# Not black: matplotlib leaves black out of SVG files, and `picture` replaces this one.
 INK = "#2a2c31"
 HEAT = "cividis"  # even in lightness, and made for colour-blind eyes
 
@@ -40,9 +42,6 @@ PALETTE = (
     "#8448e8",  # violet
     "#844820",  # brown
 )
-_MOST_NUMBERS = 144  # in the cells of a matrix; more do not fit
-DASHES = ("-", "--", "-.", ":")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # For clusters beyond the eighth: each as far as can be from all before it, in Lab, for
 # normal vision and for the three kinds of colour blindness at once. Less contrast.
 _MORE = (
@@ -50,6 +49,29 @@ _MORE = (
     *("#939354", "#69543f", "#bdbd93", "#93547e", "#bd933f", "#93bdd2", "#e715bd"),
     *("#7e2abd", "#93d2fc"),
 )
+_DASHES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_MOST_NUMBERS = 144  # in the cells of a matrix; more do not fit
+_STYLE = {
+    "font.size": SMALL,
+    "axes.labelsize": 9,
+    "axes.titlesize": 9,
+    "axes.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "figure.constrained_layout.use": True,
+    "image.cmap": HEAT,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "text.parse_math": False,  # names from data are text, never formulas
+}
+WORDS = "sagl_words"  # the attribute of axes that holds them
+_INKED = ("text.color", "axes.labelcolor", "axes.edgecolor")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def load(module: str) -> Any:
@@ -87,6 +109,22 @@ def text_on(colour: Any) -> str:
     return "black" if luminance > 0.179 else "white"  # where both contrasts are equal
 
 
+def styled(draw: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A figure's function that draws in our style, on given axes in their own ink."""
+    signature = inspect.signature(draw)
+
+    @wraps(draw)
+    def in_style(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        given = signature.bind(*args, **kwargs).arguments
+        axes = given.get("axes", [given.get("ax")])
+        colour = INK if axes is None or axes[0] is None else ink(axes[0])
+        settings = _STYLE | dict.fromkeys(_INKED, colour)
+        with load("matplotlib").rc_context(settings):
+            return draw(*args, **kwargs)
+
+    return in_style
+
+
 def panels(
     n_rows: int = 1,
     n_columns: int = 1,
@@ -96,31 +134,23 @@ def panels(
     ratios: Sequence[float] | None = None,
 ) -> list[Axes]:
     """The axes of a new figure that no window and no global state knows about."""
-    figure: Figure = load("matplotlib.figure").Figure(
-        figsize=(width, height), layout="constrained", facecolor="none"
-    )
-    grid = figure.subplots(n_rows, n_columns, squeeze=False, height_ratios=ratios)
+    with load("matplotlib").rc_context(_STYLE | dict.fromkeys(_INKED, INK)):
+        figure: Figure = load("matplotlib.figure").Figure(figsize=(width, height))
+        grid = figure.subplots(n_rows, n_columns, squeeze=False, height_ratios=ratios)
     axes: list[Axes] = list(grid.ravel())
     for ax in axes:
-        _dress(ax)
+        _style_ticks(ax)
     return axes
 
 
-def axes_or_new(ax: Axes | None, *, width: float = WIDTH, height: float = 3.6) -> Axes:
+def axes_or_new(ax: Axes | None, height: float = 3.6) -> Axes:
     """The given axes as they are, or those of a new figure."""
-    return panels(width=width, height=height)[0] if ax is None else ax
+    return panels(height=height)[0] if ax is None else ax
 
 
-def _dress(ax: Axes) -> None:
-    ax.set_facecolor("none")
-    for side, spine in ax.spines.items():
-        spine.set_color(INK)
-        spine.set_linewidth(0.7)
-        spine.set_visible(side in ("left", "bottom"))
-    ax.tick_params(which="both", colors=INK, labelsize=SMALL, width=0.7)
-    for text in (ax.xaxis.label, ax.yaxis.label, ax.title):
-        text.set_color(INK)
-        text.set_fontsize(TEXT)
+def _style_ticks(ax: Axes, colour: Any = INK) -> None:
+    # Not by matplotlib's settings: most ticks are made later, when the figure is saved.
+    ax.tick_params(which="both", colors=colour, labelsize=SMALL, width=0.7)
 
 
 def ink(ax: Axes) -> Any:
@@ -128,19 +158,19 @@ def ink(ax: Axes) -> Any:
     return ax.xaxis.label.get_color()
 
 
-def grid(ax: Axes, which: str = "y") -> None:
+def grid(ax: Axes, which: Any = "y") -> None:
     """Faint lines behind the data."""
     ax.set_axisbelow(True)
-    axis: Any = which
-    ax.grid(True, axis=axis, color=ink(ax), alpha=0.18, linewidth=0.6)
+    ax.grid(True, axis=which, color=ink(ax), alpha=0.18, linewidth=0.6)
 
 
-def line(i: int) -> dict[str, Any]:
+def line(i: int, marker: str = "") -> dict[str, Any]:
     """How the i-th line of a figure looks."""
     return {
         "color": PALETTE[i % len(PALETTE)],
-        "linestyle": DASHES[i % len(DASHES)],
-        "linewidth": 1.6,
+        "linestyle": _DASHES[i % len(_DASHES)],
+        "marker": marker,
+        "markersize": 5,
     }
 
 
@@ -152,45 +182,30 @@ def bars(
     numbers_at: float,
 ) -> None:
     """Bars from the top down, each with its colour and hatch, and its value beside."""
-    for place, value in enumerate(values):
-        colour, hatch = looks[place]
+    for place, (value, spread, look) in enumerate(zip(values, sd, looks, strict=True)):
         ax.barh(
             place,
             value,
             height=0.72,
-            xerr=sd[place] or None,
-            color=colour,
-            hatch=hatch,
-            edgecolor="white",
-            linewidth=0,
+            xerr=spread or None,
+            **area(*look),
             error_kw={"ecolor": ink(ax), "elinewidth": 1, "capsize": 2},
         )
-        ax.annotate(
-            f"{value:.3f}",
-            (numbers_at, place),
-            va="center",
-            annotation_clip=False,
-            fontsize=SMALL,
-            color=ink(ax),
-        )
+        ax.text(numbers_at, place, f"{value:.3f}", va="center")
     ax.set_ylim(len(values) - 0.4, -0.6)
     grid(ax, "x")
+
+
+def area(colour: str, hatch: str = "") -> dict[str, Any]:
+    """How an area of the colour looks that is hatched as well."""
+    return {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
 
 
 def mark(ax: Axes, at: float, words: str, *, left: bool) -> None:
     """A dashed line across the axes, with words to its left or right."""
     ax.axvline(at, color=ink(ax), linewidth=0.9, linestyle="--")
-    ax.annotate(
-        words,
-        (at, 1),
-        xycoords=("data", "axes fraction"),
-        xytext=(-4 if left else 4, -2),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        va="top",
-        fontsize=SMALL,
-        color=ink(ax),
-    )
+    where: Any = {"ha": "right" if left else "left", "va": "top"}
+    ax.text(at, 1, f" {words} ", transform=ax.get_xaxis_transform(), **where)
 
 
 def cells(
@@ -207,30 +222,25 @@ def cells(
 
     A ``power`` below 1 sets small values apart.
     """
-    cmap = load("matplotlib").colormaps[HEAT].with_extremes(bad=(0, 0, 0, 0))
     norm = load("matplotlib.colors").PowerNorm(power, low, high)
-    image = ax.imshow(values, cmap=cmap, norm=norm, aspect="auto")
-    frame(ax)
+    image = ax.imshow(values, norm=norm, aspect="auto")
     if values.size <= _MOST_NUMBERS:
         for (i, j), value in np.ndenumerate(values):
             if np.isfinite(value):
-                colour = text_on(image.cmap(image.norm(np.asarray(value))))
-                ax.text(
-                    j,
-                    i,
-                    form.format(value),
-                    ha="center",
-                    va="center",
-                    fontsize=SMALL,
-                    color=colour,
-                )
+                colour = text_on(image.cmap(norm(value)))
+                number = form.format(value)
+                ax.text(j, i, number, ha="center", va="center", color=colour)
     colour_bar(ax, image, label)
 
 
-def frame(ax: Axes) -> None:
-    """A line all around, for images."""
-    for spine in ax.spines.values():
-        spine.set_visible(True)
+def colour_bar(ax: Axes, image: Any, label: str, **scale: Any) -> None:
+    """A scale beside an image, in the ink of its axes, and a line around the image."""
+    ax.spines[:].set_visible(True)
+    bar = ax.figure.colorbar(image, ax=ax, pad=0.02, fraction=0.05, **scale)
+    bar.set_label(label)
+    bar.minorticks_off()
+    bar.outline.set_visible(False)
+    _style_ticks(bar.ax, ink(ax))
 
 
 def name_axes(ax: Axes, x: str, y: str, title: str | None = None) -> None:
@@ -244,12 +254,30 @@ def name_axes(ax: Axes, x: str, y: str, title: str | None = None) -> None:
 
 
 def name_ticks(
-    axis: Axis, positions: Sequence[float], labels: Sequence[str], limit: int = 24
+    axis: Axis,
+    positions: Sequence[float],
+    labels: Sequence[str],
+    limit: int = 24,
+    **text: Any,
 ) -> None:
     """Ticks with names from data."""
-    axis.set_ticks(list(positions), [plain(label, limit) for label in labels])
-    for text in axis.get_ticklabels():
-        text.set_parse_math(False)
+    names = [plain(label, limit) for label in labels]
+    axis.set_ticks(list(positions), names, parse_math=False, **text)
+
+
+def log_numbers(axis: Axis, form: str = "{x:g}", room: float = 1.0) -> None:
+    """Plain numbers on a logarithmic axis, more where it spans little or has room."""
+    low, high = sorted(axis.get_view_interval())
+    axis.set_major_locator(log_ticks(low, high, room))
+    axis.set_minor_locator(load("matplotlib.ticker").NullLocator())
+    axis.set_major_formatter(form)
+
+
+def log_ticks(low: float, high: float, room: float = 1.0) -> Any:
+    """Whole decades, or more where there are few of them."""
+    decades = np.log10(high / low) / room if low > 0 else 3
+    subs = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 2.2 else (1,)
+    return load("matplotlib.ticker").LogLocator(subs=subs, numticks=8)
 
 
 def spaced(positions: Any, apart: float) -> list[int]:
@@ -261,21 +289,9 @@ def spaced(positions: Any, apart: float) -> list[int]:
     return shown
 
 
-def legend(
-    ax: Axes, handles: Sequence[Any], labels: Sequence[str], **where: Any
-) -> Any:
+def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], **place: Any) -> Any:
     """A legend whose entries are exactly these."""
-    # Names that begin with an underscore would be left out: set the texts afterwards.
-    made = ax.legend(
-        list(handles),
-        [f"entry {i}" for i in range(len(handles))],
-        **({"fontsize": SMALL, "frameon": False} | where),
-    )
-    for text, label in zip(made.get_texts(), labels, strict=True):
-        text.set_parse_math(False)
-        text.set_text(plain(label, 32))
-        text.set_color(ink(ax))
-    return made
+    return ax.legend(list(handles), [plain(name, 32) for name in names], **place)
 
 
 def plain(label: object, limit: int) -> str:
@@ -296,37 +312,14 @@ def plain(label: object, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
-def tick_numbers(axis: Axis, form: str = "{:,.0f}") -> None:
-    """Write plain numbers at the major ticks and nothing at the minor ones."""
-    ticker = load("matplotlib.ticker")
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: form.format(value)))
-    axis.set_minor_formatter(ticker.NullFormatter())
+class Words(NamedTuple):
+    """What a figure shows, for people who cannot see it and for those who can."""
+
+    alt: str
+    caption: str
 
 
-def log_numbers(axis: Axis, form: str = "{:g}") -> None:
-    """Plain numbers on a logarithmic axis, more of them where it is short."""
-    ticker = load("matplotlib.ticker")
-    low, high = sorted(axis.get_view_interval())
-    axis.set_major_locator(log_ticks(low, high))
-    axis.set_minor_locator(ticker.NullLocator())
-    tick_numbers(axis, form)
-
-
-def log_ticks(low: float, high: float) -> Any:
-    """Whole decades, or more where there are few of them."""
-    decades = np.log10(high / low) if low > 0 else 3
-    subs = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 2.2 else (1,)
-    return load("matplotlib.ticker").LogLocator(subs=subs, numticks=8)
-
-
-def colour_bar(ax: Axes, image: Any, label: str, *, log: bool = False) -> Any:
-    """A scale beside an image, in the ink of its axes."""
-    bar = ax.figure.colorbar(image, ax=ax, pad=0.02, fraction=0.05)
-    if log:
-        bar.locator = log_ticks(image.norm.vmin, image.norm.vmax)
-        bar.minorticks_off()
-        tick_numbers(bar.ax.yaxis, "{:g}")
-    bar.set_label(label, color=ink(ax), fontsize=TEXT)
-    bar.ax.tick_params(which="both", colors=ink(ax), labelsize=SMALL, width=0.7)
-    bar.outline.set_visible(False)
-    return bar
+def describe(ax: Axes, *, alt: str, caption: str) -> Axes:
+    """The axes with words attached; every figure function ends with this."""
+    setattr(ax, WORDS, Words(alt, caption))
+    return ax

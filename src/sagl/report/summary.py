@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sagl.evaluation.cka import cka_matrix, judge_views
+from sagl.evaluation.cka import judge_views
 from sagl.evaluation.graphs import weight_inside
 from sagl.evaluation.metrics import clustering_scores
 from sagl.evaluation.protocols import predict_in_batches
-from sagl.report.inputs import Thumbnails
+from sagl.report.inputs import run_checksum
 from sagl.report.run_data import RunData
+from sagl.run import read_config
 
 CONFIDENT = 0.9
 INDUCTIVE = (
@@ -23,10 +25,6 @@ INDUCTIVE = (
 LABEL_FREE = (
     "No labels were given, so these numbers say how sure the run is and not how right. "
     f"A sample is confident from {CONFIDENT} on."
-)
-CHECKED = (
-    "collapse, empty clusters, unfinished training, views that repeat each other, "
-    "dependence on the order of the samples"
 )
 _LARGEST = 0.5  # a share of all samples that is suspicious for one of many clusters
 _EVEN = 3  # times its even share
@@ -71,9 +69,8 @@ def headline(data: RunData) -> list[Number]:
             Number("Label-free score", f"{score.total:.2f}", "nats"),
             Number("Predicted by a view unseen", percent(score.agreement)),
         ]
-    agreement = view_agreement(data)
-    if agreement is not None:
-        numbers.append(Number("Views agree on", percent(agreement)))
+    if data.view_agreement is not None:
+        numbers.append(Number("Views agree on", percent(data.view_agreement)))
     if data.graph is not None:
         inside = weight_inside(data.graph, data.labels)
         numbers.append(Number("Graph inside clusters", percent(inside)))
@@ -83,14 +80,6 @@ def headline(data: RunData) -> list[Number]:
 def protocol(data: RunData) -> str:
     """In words, how the numbers came about."""
     return LABEL_FREE if data.inputs.labels is None else INDUCTIVE
-
-
-def view_agreement(data: RunData) -> float | None:
-    """Share of samples for which every view alone would choose the same cluster."""
-    labels = data.view_labels
-    if labels is None or len(labels) < 2:
-        return None
-    return float(np.mean((labels == labels[0]).all(axis=0)))
 
 
 def percent(share: float) -> str:
@@ -108,106 +97,90 @@ def percent(share: float) -> str:
 def concerns(data: RunData) -> list[Concern]:
     """All that looks wrong, the gravest first."""
     checks = (
-        check_empty(data),
-        check_collapse(data),
-        check_moving(data),
-        check_confidence(data),
-        check_agreement(data),
-        *check_views(data),
-        check_order(data),
-        check_sorted(data),
+        *(check_empty, check_collapse, check_moving, check_confidence),
+        *(check_agreement, check_views, check_order, check_sorted),
     )
-    return [concern for concern in checks if concern is not None]
+    return [concern for check in checks for concern in check(data)]
 
 
-def check_empty(data: RunData) -> Concern | None:
+def check_empty(data: RunData) -> Iterator[Concern]:
     """Clusters that hold no sample."""
-    empty = data.empty
-    if not empty:
-        return None
+    empty, settings = data.empty, data.model.settings_
     listed = ", ".join(map(str, empty[:12])) + (" and more" if len(empty) > 12 else "")
-    settings = data.model.settings_
-    return Concern(
-        f"{len(empty)} of {data.n_clusters} clusters are empty",
-        f"No sample is in cluster {listed}. Try a larger gamma (now "
-        f"{settings.gamma:g}), a larger batch_size (now {settings.batch_size}), "
-        "another seed, or ask for fewer clusters.",
-    )
+    if empty:
+        yield Concern(
+            f"{len(empty)} of {data.n_clusters} clusters are empty",
+            f"No sample is in cluster {listed}. Try a larger gamma (now "
+            f"{settings.gamma:g}), a larger batch_size (now {settings.batch_size}), "
+            "another seed, or ask for fewer clusters.",
+        )
 
 
-def check_collapse(data: RunData) -> Concern | None:
+def check_collapse(data: RunData) -> Iterator[Concern]:
     """One cluster that swallows most samples."""
     largest = int(data.sizes.argmax())
     share = data.sizes[largest] / len(data)
-    if share < _LARGEST or share * data.n_clusters < _EVEN:
-        return None
     settings = data.model.settings_
     cure = f"a larger gamma (now {settings.gamma:g})"
     if settings.refine:
         cure = 'cluster_sizes="balanced"'
-    return Concern(
-        "One cluster holds most samples",
-        f"Cluster {largest} holds {percent(share)} of all samples. If you do not "
-        f"expect that, the run has collapsed: try {cure} or another seed.",
-    )
+    if share >= _LARGEST and share * data.n_clusters >= _EVEN:
+        yield Concern(
+            "One cluster holds most samples",
+            f"Cluster {largest} holds {percent(share)} of all samples. If you do not "
+            f"expect that, the run has collapsed: try {cure} or another seed.",
+        )
 
 
-def check_moving(data: RunData) -> Concern | None:
+def check_moving(data: RunData) -> Iterator[Concern]:
     """Training that ended before samples had settled; a search does not move them."""
     history = data.model.history_
     changed = float(history[-1].get("changed", 0)) if history else 0.0
-    if data.model.settings_.refine or changed <= _MOVING:
-        return None
-    return Concern(
-        "Training ended while samples were still moving",
-        f"{percent(changed)} of the samples changed their cluster between the last "
-        f"two records. More steps (now {data.model.n_steps_:,}) may change the result.",
-    )
+    if changed > _MOVING and not data.model.settings_.refine:
+        yield Concern(
+            "Training ended while samples were still moving",
+            f"{percent(changed)} of the samples changed their cluster between the last "
+            f"two records. More steps (now {data.model.n_steps_:,}) may change the "
+            "result.",
+        )
 
 
-def check_confidence(data: RunData) -> Concern | None:
+def check_confidence(data: RunData) -> Iterator[Concern]:
     """Clusters that are hardly more than guesses."""
     mean = float(data.confidence.mean())
-    if mean >= _DOUBTFUL:
-        return None
-    return Concern(
-        "Most samples are doubtful",
-        f"The mean confidence is {mean:.2f}. The number of clusters may not fit the "
-        "data, or training was too short.",
-    )
+    if mean < _DOUBTFUL:
+        yield Concern(
+            "Most samples are doubtful",
+            f"The mean confidence is {mean:.2f}. The number of clusters may not fit "
+            "the data, or training was too short.",
+        )
 
 
-def check_agreement(data: RunData) -> Concern | None:
+def check_agreement(data: RunData) -> Iterator[Concern]:
     """Views that would choose different clusters."""
-    agreement = view_agreement(data)
-    if agreement is None or agreement >= _DISAGREE:
-        return None
-    return Concern(
-        "The views disagree",
-        f"Only for {percent(agreement)} of the samples would every view alone choose "
-        "the same cluster. One of the views may see something else than what you are "
-        "after; try without it.",
-    )
+    agreement = data.view_agreement
+    if agreement is not None and agreement < _DISAGREE:
+        yield Concern(
+            "The views disagree",
+            f"Only for {percent(agreement)} of the samples would every view alone "
+            "choose the same cluster. One of the views may see something else than "
+            "what you are after; try without it.",
+        )
 
 
-def check_views(data: RunData) -> list[Concern]:
+def check_views(data: RunData) -> Iterator[Concern]:
     """Views that repeat each other, or have nothing in common."""
-    views = data.inputs.views
-    if views is None or len(views.names) < 2 or len(views) < 4:
-        return []
     titles = {
         "repeat": "Two views are nearly the same",
         "unrelated": "Two views have little in common",
     }
-    pairs = judge_views(cka_matrix(views, batch_size="auto"), views.names)
-    return [
-        Concern(titles[pair.verdict], pair.in_words())
-        for pair in pairs
-        if pair.verdict in titles
-    ]
+    pairs = [] if data.cka is None else judge_views(data.cka, data.model.view_names_)
+    for pair in pairs:
+        if pair.verdict in titles:
+            yield Concern(titles[pair.verdict], pair.in_words())
 
 
-def check_order(data: RunData) -> Concern | None:
+def check_order(data: RunData) -> Iterator[Concern]:
     """Predictions in consecutive batches that depend on the order of the samples.
 
     The run's own labels do not; the paper's way of testing does, and whoever compares
@@ -215,7 +188,7 @@ def check_order(data: RunData) -> Concern | None:
     """
     views = data.inputs.views
     if views is None or data.model.settings_.graph == "identity":
-        return None
+        return
     size = data.model.settings_.batch_size
     # Whole stretches of the file, because it is the order in it that matters.
     n_batches = max(1, min(len(data) // size, _ORDER_ROWS // size))
@@ -230,57 +203,45 @@ def check_order(data: RunData) -> Concern | None:
     agree = [float((labels == data.labels[rows]).mean()) for labels in (in_file, mixed)]
     share = sum(agree) / 2
     chance = 3 * (2 * share * (1 - share) / len(rows)) ** 0.5
-    if abs(agree[0] - agree[1]) <= max(_ORDER, chance):
-        return None
-    changed = float((in_file != mixed).mean())
-    return Concern(
-        "Batch-wise predictions depend on the order of the samples",
-        f"Predicted in consecutive batches of {size}, as papers often test, "
-        f"{percent(changed)} of the samples change cluster when their order is "
-        "shuffled: batch mates decide about a sample. The clusters in this report do "
-        "not depend on the order; score with the inductive protocol.",
-    )
+    if abs(agree[0] - agree[1]) > max(_ORDER, chance):
+        changed = float((in_file != mixed).mean())
+        yield Concern(
+            "Batch-wise predictions depend on the order of the samples",
+            f"Predicted in consecutive batches of {size}, as papers often test, "
+            f"{percent(changed)} of the samples change cluster when their order is "
+            "shuffled: batch mates decide about a sample. The clusters in this report "
+            "do not depend on the order; score with the inductive protocol.",
+        )
 
 
-def check_sorted(data: RunData) -> Concern | None:
+def check_sorted(data: RunData) -> Iterator[Concern]:
     """Samples that lie sorted by cluster in their file."""
     if len(data) < 100:
-        return None
+        return
     same = float((data.labels[1:] == data.labels[:-1]).mean())
     chance = float(((data.sizes / len(data)) ** 2).sum())
-    if chance > 0.9 or (same - chance) / (1 - chance) < _SORTED:
-        return None
-    return Concern(
-        "The samples lie sorted in their file",
-        f"{percent(same)} of neighbouring rows share a cluster, by chance it would be "
-        f"{percent(chance)}. The clusters here do not depend on the order, but any "
-        "score computed batch by batch will look better than it is: shuffle first.",
-    )
-
-
-def lead(data: RunData) -> str:
-    """The run in one sentence."""
-    views = ", ".join(data.model.view_names_)
-    recipe = data.config["params"].get("recipe", "default")
-    return (
-        f"{len(data):,} samples seen through {views}; {data.n_clusters} clusters, "
-        f"recipe {recipe}, seed {data.model.settings_.seed}."
-    )
+    if chance <= 0.9 and same - chance >= _SORTED * (1 - chance):
+        yield Concern(
+            "The samples lie sorted in their file",
+            f"{percent(same)} of neighbouring rows share a cluster, by chance it would "
+            f"be {percent(chance)}. The clusters here do not depend on the order, but "
+            "any score computed batch by batch will look better than it is: shuffle "
+            "first.",
+        )
 
 
 def tables(data: RunData) -> dict[str, dict[str, Any]]:
     """What was run and with what, as tables of names and values by their titles."""
-    config, model = data.config, data.model
+    config, model = read_config(data.directory), data.model
     widths = zip(model.view_names_, model.view_widths_, strict=True)
-    packages = {"torch": "torch", "numpy": "numpy", "scipy": "scipy"}
-    packages["sklearn"] = "scikit-learn"
+    packages = ("torch", "numpy", "scipy", "scikit-learn")
     return {
         "Run": {
             "directory": data.directory.name,
             "samples": f"{len(data):,}",
             "steps": f"{model.n_steps_:,}",
             "made by": f"sagl {config.get('sagl', '?')}",
-            "checksum": data.checksum[:16],
+            "checksum": run_checksum(data.directory)[:16],
         },
         "Views": {name: f"{width:,} columns" for name, width in widths},
         "Settings": {
@@ -288,22 +249,5 @@ def tables(data: RunData) -> dict[str, dict[str, Any]]:
             for name, value in config["settings"].items()
         },
         "This report was made with": {"python": platform.python_version()}
-        | {name: version(package) for name, package in packages.items()},
+        | {package: version(package) for package in packages},
     }
-
-
-def notes(data: RunData, thumbnails: Thumbnails, shown: int) -> list[str]:
-    """What is missing from the report, and why."""
-    missing = list(data.inputs.notes)
-    if data.inputs.views is None:
-        missing.append(
-            "Without the views (--store or --view) there is no graph per view, no "
-            "t-SNE of the features and no comparison of the views."
-        )
-    if not data.graphs:
-        missing.append("There is no graph: samples have no neighbours to walk to.")
-    if thumbnails.unreadable:
-        missing.append(f"{thumbnails.unreadable:,} pictures could not be read.")
-    if shown < len(data):
-        missing.append(f"The explorer shows {shown:,} of {len(data):,} samples.")
-    return missing

@@ -1,25 +1,21 @@
-"""The figures, one per file: data and optional axes in, axes out.
+"""The figures: data and optional axes in, axes out.
 
 Every function draws on the given ``ax`` or on a new figure of its own, names its axes
 and attaches words for people who cannot see it (:func:`sagl.report.saving.words`).
-:func:`sagl.report.save` writes a figure as PNG, SVG or PDF. Nothing here uses pyplot or
-changes matplotlib's settings.
+:func:`sagl.report.save` writes a figure as PNG, SVG or PDF. Nothing here uses pyplot,
+and matplotlib's settings are as before when a figure is drawn.
 """
 
-from sagl.report.figures.accuracy import draw_accuracy
-from sagl.report.figures.batch_sizes import draw_batch_sizes
 from sagl.report.figures.candidates import draw_candidates
 from sagl.report.figures.cka import draw_cka
 from sagl.report.figures.cluster_count import draw_cluster_count
-from sagl.report.figures.cluster_sizes import draw_cluster_sizes
-from sagl.report.figures.confidence import draw_confidence
+from sagl.report.figures.clusters import draw_cluster_sizes, draw_confidence
 from sagl.report.figures.confusion import draw_confusion
 from sagl.report.figures.graph import draw_graph
-from sagl.report.figures.losses import draw_losses
-from sagl.report.figures.sensitivity import draw_sensitivity
-from sagl.report.figures.sparsity import draw_sparsity
+from sagl.report.figures.history import draw_losses, draw_sparsity
+from sagl.report.figures.methods import draw_accuracy, draw_training_times
+from sagl.report.figures.sensitivity import draw_batch_sizes, draw_sensitivity
 from sagl.report.figures.sweep import draw_sweep
-from sagl.report.figures.training_times import draw_training_times
 from sagl.report.figures.tsne_levels import draw_tsne_levels
 
 __all__ = [

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sagl.report import style
-from sagl.report.saving import describe
 
 _MOST = 40  # lines that are still read
 
 
+@style.styled
 def draw_candidates(
     names: Sequence[str],
     scores: ArrayLike,
@@ -47,13 +47,10 @@ def draw_candidates(
     axes : sequence of Axes, optional
         Where to draw, one or two; by default a new figure.
     """
+    optional = {"scores": scores, "sd": sd, "truth": truth, "truth_sd": truth_sd}
     given = {
         name: np.asarray(values, dtype=np.float64)
-        for name, values in zip(
-            ("scores", "sd", "truth", "truth_sd"),
-            (scores, sd, truth, truth_sd),
-            strict=True,
-        )
+        for name, values in optional.items()
         if values is not None
     }
     for name, values in given.items():
@@ -85,7 +82,7 @@ def draw_candidates(
 
     cut = "" if len(order) == len(names) else f" The best {len(order)} are shown."
     mark = "" if chosen is None else f" Chosen, hatched: {in_words(chosen)}."
-    describe(
+    style.describe(
         axes[0],
         alt=f"Bars of {measure} for {len(names)} of: {what}. "
         + ", ".join(in_words(int(i)) for i in order[:10])

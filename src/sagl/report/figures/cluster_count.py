@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sagl.report import style
-from sagl.report.saving import describe
 
 _WIDE_RANGE = 20  # last over first candidate, from which the scale is logarithmic
 _APART = 0.06  # of the axis, between two numbers
 
 
+@style.styled
 def draw_cluster_count(
     candidates: Sequence[int],
     scores: ArrayLike,
@@ -50,10 +50,10 @@ def draw_cluster_count(
         raise ValueError("an interval does not hold its score; give low and high ends")
     if chosen is not None and chosen not in counts:
         raise ValueError(f"{chosen} clusters are not among {counts.tolist()}")
-    ax = style.axes_or_new(ax, height=3.0)
+    ax = style.axes_or_new(ax, 3.0)
     if band is not None:
         ax.fill_between(counts, *band, color=style.PALETTE[0], alpha=0.25, linewidth=0)
-    ax.plot(counts, values, marker="o", markersize=4, **style.line(0))
+    ax.plot(counts, values, **style.line(0, "o"))
     marked = ""
     if chosen is not None:
         place = counts.tolist().index(chosen)
@@ -69,7 +69,7 @@ def draw_cluster_count(
     style.name_ticks(ax.xaxis, shown, [f"{count:,}" for count in shown])
     style.name_axes(ax, "number of clusters", measure)
     style.grid(ax)
-    return describe(
+    return style.describe(
         ax,
         alt=f"Curve of {measure} over {counts[0]:,} to {counts[-1]:,} clusters, "
         f"highest at {counts[np.argmax(values)]:,}{marked}.",

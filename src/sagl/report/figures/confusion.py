@@ -11,12 +11,12 @@ from sklearn.metrics.cluster import contingency_matrix
 from sagl.evaluation.labels import Label, coded_pair
 from sagl.evaluation.metrics import match_clusters
 from sagl.report import style
-from sagl.report.saving import describe
 
 _MOST_NAMES = 40
 _MOST_CELLS = 1 << 24
 
 
+@style.styled
 def draw_confusion(
     y_true: ArrayLike, y_pred: ArrayLike, ax: style.Axes | None = None
 ) -> style.Axes:
@@ -35,7 +35,7 @@ def draw_confusion(
     """
     shares, classes, clusters = _matched_shares(y_true, y_pred)
     n_classes, n_clusters = shares.shape
-    ax = style.axes_or_new(ax, height=4.9)
+    ax = style.axes_or_new(ax, 4.9)
     style.cells(ax, shares, 0, 1, "share of the class", power=0.5)
     class_names = [str(name) for name in classes]
     _name_side(ax.yaxis, class_names)
@@ -51,7 +51,7 @@ def draw_confusion(
     np.fill_diagonal(off, -1)
     a, b = np.unravel_index(np.argmax(off), off.shape)
     mixed = style.plain(class_names[b], 24) if b < len(recall) else "no class"
-    return describe(
+    return style.describe(
         ax,
         alt=f"Image of {n_classes:,} classes against {n_clusters:,} matched clusters. "
         f"On average {recall.sum() / n_classes:.1%} of a class is in its cluster; "

@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
-from sagl.evaluation.graphs import entries, sparsity_ratio, square_csr, weight_inside
+from sagl.evaluation.graphs import sparsity_ratio, square_csr, weight_inside
 from sagl.evaluation.labels import coded
 from sagl.report import style
-from sagl.report.saving import describe
 
 _CELLS = 360  # along each side; about the pixels there are
 _MOST_LINES = 30  # clusters that are set apart by lines
 _APART = 0.045  # of the side, between two numbers of clusters
 
 
+@style.styled
 def draw_graph(
     graph: Any,
     labels: ArrayLike,
@@ -48,27 +49,27 @@ def draw_graph(
     clusters = coded(labels, "labels")
     n = csr.shape[0]
     density = block_density(csr, clusters.codes, cells)
-    ax = style.axes_or_new(ax, height=5.0)
+    ax = style.axes_or_new(ax, 5.0)
     high = density.max() or 1.0
     # What is fainter than three decades looks like nothing.
     low = max(density.min(where=density > 0, initial=high), high / 1e3)
-    colours = style.load("matplotlib.colors")
+    high = high if high > low else low * 10
     cmap = style.load("matplotlib").colormaps[style.HEAT]
     image = ax.imshow(
         np.ma.masked_equal(density, 0),
         cmap=cmap.with_extremes(bad=cmap(0.0)),
-        norm=colours.LogNorm(low, high if high > low else low * 10),
+        norm=style.load("matplotlib.colors").LogNorm(low, high),
         extent=(0, n, n, 0),
         interpolation="nearest",
     )
     _name_clusters(ax, clusters.codes, [str(name) for name in clusters.names])
-    style.frame(ax)
-    style.colour_bar(ax, image, "attention, times that of an even spread", log=True)
+    ticks = {"ticks": style.log_ticks(low, high), "format": "{x:g}"}
+    style.colour_bar(ax, image, "attention, times that of an even spread", **ticks)
     what = "graph" if name is None else f"graph of {name}"
     title = what[0].upper() + what[1:]
     across = "sample attended to, by cluster"
     style.name_axes(ax, across, "sample, by cluster", title)
-    return describe(
+    return style.describe(
         ax,
         alt=f"The {what} as an image, {n:,} samples sorted by {len(clusters.names):,} "
         f"clusters: {inside:.1%} of the weight lies in the blocks on the diagonal.",
@@ -83,21 +84,15 @@ def block_density(
 ) -> NDArray[np.float64]:
     """Weight per pair in each cell of a grid, times n: 1 is an even spread.
 
-    Rows and columns are sorted by ``codes``; entries are counted some millions at a
-    time, so memory does not grow with the graph.
+    Rows and columns are sorted by ``codes``.
     """
     n = graph.shape[0]
     side = min(n, cells)
-    place = np.empty(n, dtype=np.int64)
-    place[np.argsort(codes, kind="stable")] = np.arange(n)
-    cell = place * side // n
-    total = np.zeros(side * side)
-    for rows, columns, weights in entries(graph):
-        total += np.bincount(
-            cell[rows] * side + cell[columns], weights, minlength=side * side
-        )
-    held = np.bincount(cell, minlength=side)
-    density: NDArray[np.float64] = total.reshape(side, side) * n / np.outer(held, held)
+    cell = np.arange(n) * side // n
+    held = np.bincount(cell)
+    samples = np.argsort(codes, kind="stable")
+    mean = csr_array((1 / held[cell], (cell, samples)), shape=(side, n))
+    density: NDArray[np.float64] = n * (mean @ csr_array(graph) @ mean.T).toarray()
     return density
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagl.report import style
-from sagl.report.saving import describe
 
 _COLUMNS = 3
 _WIDE_RANGE = 20  # largest over smallest value, from which a scale is logarithmic
 
 
+@style.styled
 def draw_sweep(
     trials: Sequence[Mapping[str, Any]],
     scores: Sequence[float],
@@ -57,7 +57,7 @@ def draw_sweep(
     chosen = ", ".join(
         f"{name} = {_shown(trials[best].get(name))}" for name in settings
     )
-    describe(
+    style.describe(
         axes[0],
         alt=f"Points of {measure} against {', '.join(settings)} for {len(trials)} "
         f"trials; the best, {values[best]:.4g}, has {chosen}.",
@@ -92,7 +92,7 @@ def _draw_setting(
     ring = {"facecolor": "none", "edgecolor": style.ink(ax), "linewidths": 1.3}
     ax.scatter(places[best], scores[best], s=70, **ring)
     if ax.get_xscale() == "log":
-        style.log_numbers(ax.xaxis)
+        style.log_numbers(ax.xaxis, room=0.75)  # panels are narrow
 
 
 def _shown(value: Any) -> str:

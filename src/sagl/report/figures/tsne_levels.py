@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from sagl.evaluation.labels import Coded, coded
 from sagl.report import style
-from sagl.report.saving import describe
 
 _MOST_VECTOR_POINTS = 300  # more are drawn as pixels, also in SVG and PDF
 _APART = (0.15, 0.09)  # of the panel's width and height, between two numbers
 _MOST_NUMBERS = 24
 
 
+@style.styled
 def draw_tsne_levels(
     levels: Mapping[str, ArrayLike],
     labels: ArrayLike,
@@ -42,56 +42,46 @@ def draw_tsne_levels(
         Where to draw, one per level; by default a new figure.
     """
     clusters = coded(labels, "labels")
-    points = {
-        level: _checked(level, xy, len(clusters.codes)) for level, xy in levels.items()
-    }
+    n = len(clusters.codes)
+    points = {level: np.asarray(xy, np.float64) for level, xy in levels.items()}
     if not points:
         raise ValueError("no levels given; at least one is needed")
+    for level, xy in points.items():
+        if xy.shape != (n, 2) or not np.isfinite(xy).all():
+            raise ValueError(
+                f"{level}: expected {n} finite points in the plane, one per label; got "
+                f"shape {xy.shape}"
+            )
     if axes is None:
         axes = style.panels(1, len(points), height=2.55 if len(points) > 1 else 5.0)
     if len(axes) != len(points):
         raise ValueError(f"{len(axes)} axes for {len(points)} levels")
     palette = np.array(style.cluster_colours(len(clusters.names)))
+    # In a fixed random order: no cluster covers the others for being last.
+    order = np.random.default_rng(0).permutation(n)
     for ax, (level, xy) in zip(axes, points.items(), strict=True):
-        _scatter(ax, xy, palette[clusters.codes])
+        ax.scatter(
+            xy[order, 0],
+            xy[order, 1],
+            s=float(np.clip(6000 / n, 0.8, 14)),
+            c=palette[clusters.codes[order]],
+            linewidths=0,
+            alpha=0.9,
+            rasterized=n > _MOST_VECTOR_POINTS,
+        )
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(True)
         style.name_axes(ax, "t-SNE 1", "t-SNE 2" if ax is axes[0] else "", level)
     _number_clusters(axes[-1], list(points.values())[-1], clusters, palette)
     of = "" if name is None else f" of {style.plain(name, 40)}"
-    describe(
+    style.describe(
         axes[0],
-        alt=f"Scatters of {len(clusters.codes):,} samples{of} by t-SNE, coloured by "
+        alt=f"Scatters of {n:,} samples{of} by t-SNE, coloured by "
         f"{len(clusters.names):,} clusters: {', '.join(points)}.",
         caption=f"t-SNE{of}, coloured by cluster: {', '.join(points)}. Distances "
         "between far groups mean nothing.",
     )
     return list(axes)
-
-
-def _checked(level: str, xy: ArrayLike, n: int) -> NDArray[np.float64]:
-    points = np.asarray(xy, dtype=np.float64)
-    if points.shape != (n, 2) or not np.isfinite(points).all():
-        raise ValueError(
-            f"{level}: expected {n} finite points in the plane, one per label; got "
-            f"shape {points.shape}"
-        )
-    return points
-
-
-def _scatter(ax: style.Axes, xy: NDArray[np.float64], colours: NDArray[Any]) -> None:
-    n = len(xy)
-    # In a fixed random order: no cluster covers the others for being last.
-    order = np.random.default_rng(0).permutation(n)
-    ax.scatter(
-        xy[order, 0],
-        xy[order, 1],
-        s=float(np.clip(6000 / n, 0.8, 14)),
-        c=colours[order],
-        linewidths=0,
-        alpha=0.9,
-        rasterized=n > _MOST_VECTOR_POINTS,
-    )
-    ax.set(xticks=[], yticks=[])
-    style.frame(ax)
 
 
 def _number_clusters(
@@ -110,15 +100,18 @@ def _number_clusters(
             break
         placed.append(at)
         ink = style.text_on(palette[code])
-        box = {"boxstyle": "round,pad=0.15", "linewidth": 0.4}
         ax.text(
             middle[0],
             middle[1],
             style.plain(clusters.names[code], 6),
-            fontsize=style.SMALL - 1,
+            size=style.SMALL - 1,
             ha="center",
             va="center",
             color=ink,
-            parse_math=False,
-            bbox=box | {"facecolor": palette[code], "edgecolor": ink},
+            bbox={
+                "boxstyle": "round,pad=0.15",
+                "linewidth": 0.4,
+                "edgecolor": ink,
+                "facecolor": palette[code],
+            },
         )

@@ -34,7 +34,7 @@ function scaleColour(share) {
 // By what points can be coloured: each with a colour and a legend per row.
 function colourChoices(data, memory) {
   const palette = data.palette.map(bytesOf);
-  const { cluster, confidence } = data.arrays;
+  const { cluster, confidence } = data;
   const choices = [
     {
       name: "Cluster",
@@ -47,7 +47,7 @@ function colourChoices(data, memory) {
     { name: "Confidence", kind: "number", values: confidence, low: 0, high: 1 },
   ];
   for (const column of data.columns) {
-    const values = data.arrays[column.array];
+    const { values } = column;
     if (column.kind === "category") {
       choices.push({
         name: column.name,
@@ -80,4 +80,59 @@ function coloursOf(choice, n, bright) {
     colours[4 * row + 3] = bright === null || bright(row) ? 225 : 26;
   }
   return colours;
+}
+
+// The legend: what the colours mean, and a way to look at one group alone.
+
+const MOST_ENTRIES = 300;
+
+function showLegend(element, choice, explorer) {
+  element.replaceChildren(
+    ...(choice.kind === "category"
+      ? categoryLegend(choice, explorer)
+      : [numberLegend(choice)]),
+  );
+}
+
+function categoryLegend(choice, explorer) {
+  const counts = new Uint32Array(choice.count);
+  for (const code of choice.codes) counts[code]++;
+  const order = [...counts.keys()];
+  if (order.length > MOST_ENTRIES) {
+    order.sort((a, b) => counts[b] - counts[a]);
+    order.length = MOST_ENTRIES;
+  }
+  const isCluster = choice.name === "Cluster";
+  return order.map((code) =>
+    make(
+      "button",
+      {
+        type: "button",
+        class: "entry",
+        "data-code": code,
+        "aria-pressed": String(explorer.highlighted() === code),
+        onclick: () => explorer.highlight(code),
+      },
+      swatch(hexOf(choice.colour(code))),
+      make("bdi", isCluster ? { "data-cluster-name": code } : {}, choice.label(code)),
+      make("span", { class: "count" }, counts[code].toLocaleString("en")),
+    ),
+  );
+}
+
+function numberLegend(choice) {
+  const bar = make("canvas", { width: 200, height: 1, class: "scale", role: "img" });
+  bar.setAttribute("aria-label", "colour scale from dark (low) to bright (high)");
+  const context = bar.getContext("2d");
+  for (let x = 0; x < 200; x++) {
+    context.fillStyle = hexOf(scaleColour(x / 199));
+    context.fillRect(x, 0, 1, 1);
+  }
+  return make(
+    "div",
+    { class: "scale-legend" },
+    make("span", {}, shortNumber(choice.low)),
+    bar,
+    make("span", {}, shortNumber(choice.high)),
+  );
 }

@@ -4,7 +4,7 @@ function createExplorer(data) {
   const memory = createMemory(data);
   const canvas = byId("points");
   const over = byId("overlay");
-  const { xy, ids, cluster } = data.arrays;
+  const { xy, ids, cluster } = data;
   const everyRow = () => Array.from({ length: data.n }, (_, row) => row);
 
   const camera = createCamera(canvas, data.extent);
@@ -33,8 +33,7 @@ function createExplorer(data) {
     lassoing: () => state.lasso,
 
     neighbours(view, row) {
-      const rows = data.arrays[view.rows];
-      const weights = data.arrays[view.weights];
+      const { rows, weights } = view;
       const found = [];
       for (let i = row * view.k; i < (row + 1) * view.k; i++) {
         if (rows[i] < 0) break; // fewer than k

@@ -6,7 +6,7 @@ const MOST_MARKS = 5000;
 function createOverlay(canvas, explorer) {
   const context = canvas.getContext("2d");
   const { data, memory, camera } = explorer;
-  const { xy, cluster } = data.arrays;
+  const { xy, cluster } = data;
   const centres = clusterCentres();
 
   const onScreen = (row) => camera.toScreen(xy[2 * row] / 65535, xy[2 * row + 1] / 65535);

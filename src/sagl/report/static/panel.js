@@ -2,7 +2,6 @@
 
 function createPanel(element, explorer) {
   const { data, memory } = explorer;
-  const { arrays } = data;
   const pictures = createPictures(data);
 
   // Who works with the keyboard stays in the panel when its content changes.
@@ -28,7 +27,7 @@ function createPanel(element, explorer) {
   function content(row) {
     const picture = pictures.image(row);
     if (picture) return make("div", { class: "picture" }, picture);
-    if (arrays.texts) return make("p", { class: "text", dir: "auto" }, arrays.texts[row]);
+    if (data.texts) return make("p", { class: "text", dir: "auto" }, data.texts[row]);
     return null;
   }
 
@@ -36,10 +35,10 @@ function createPanel(element, explorer) {
     const list = make("dl", { class: "facts" });
     const add = (name, value) =>
       list.append(make("dt", {}, make("bdi", {}, name)), make("dd", {}, value));
-    add("Cluster", clusterChip(arrays.cluster[row]));
-    add("Confidence", arrays.confidence[row].toFixed(3));
+    add("Cluster", clusterChip(data.cluster[row]));
+    add("Confidence", data.confidence[row].toFixed(3));
     for (const column of data.columns) {
-      const value = arrays[column.array][row];
+      const value = column.values[row];
       if (column.kind === "category") {
         add(column.name, make("bdi", {}, column.categories[value]));
       } else if (column.kind === "text") add(column.name, make("bdi", {}, value));
@@ -50,11 +49,11 @@ function createPanel(element, explorer) {
 
   function neighbourList(view, row, first) {
     const found = explorer.neighbours(view, row);
-    const own = arrays[view.own][row] / 65535;
+    const own = view.own[row] / 65535;
     const list = make("ol", { class: "neighbours" });
     found.forEach(({ row: other, weight }, place) => {
       const small = pictures.image(other);
-      const caption = arrays.texts && !small ? arrays.texts[other] : arrays.ids[other];
+      const caption = data.texts && !small ? data.texts[other] : data.ids[other];
       const key = first && place < 9 ? String(place + 1) : null;
       list.append(
         make(
@@ -69,7 +68,7 @@ function createPanel(element, explorer) {
               "aria-keyshortcuts": key,
               onclick: () => explorer.walkTo(other),
             },
-            swatch(explorer.clusterColour(arrays.cluster[other])),
+            swatch(explorer.clusterColour(data.cluster[other])),
             small,
             make("bdi", { class: "caption" }, caption),
             shareBar(weight),
@@ -121,7 +120,7 @@ function createPanel(element, explorer) {
         ),
         closeButton(),
       ),
-      make("h3", { id: "sample-id", tabindex: -1 }, make("bdi", {}, arrays.ids[row])),
+      make("h3", { id: "sample-id", tabindex: -1 }, make("bdi", {}, data.ids[row])),
       content(row) ?? "",
       facts(row),
       make("h4", { class: "group" }, data.views.length ? "Neighbours in each graph" : ""),
@@ -172,7 +171,7 @@ function createPanel(element, explorer) {
   function showSelection(rows) {
     const perCluster = new Map();
     for (const row of rows) {
-      const k = arrays.cluster[row];
+      const k = data.cluster[row];
       perCluster.set(k, (perCluster.get(k) ?? 0) + 1);
     }
     const sorted = [...perCluster].sort((a, b) => b[1] - a[1]);
@@ -207,7 +206,7 @@ function createPanel(element, explorer) {
           "button",
           {
             type: "button",
-            "aria-label": arrays.ids[row],
+            "aria-label": data.ids[row],
             onclick: () => explorer.walkTo(row),
           },
           picture,
@@ -234,26 +233,22 @@ function shortNumber(value) {
 
 // Thumbnails: one block of encoded pictures, opened one by one when they are shown.
 function createPictures(data) {
-  const { thumbnails, thumbnailStarts, thumbnailRows } = data.arrays;
-  const placeOf = new Map();
+  const { rows, starts, bytes, pixelated } = data.thumbnails;
+  const placeOf = new Map(Array.from(rows, (row, place) => [row, place]));
   const addresses = new Map();
-  if (thumbnails) thumbnailRows.forEach((row, place) => placeOf.set(row, place));
   return {
     any: placeOf.size > 0,
     image(row) {
       const place = placeOf.get(row);
       if (place === undefined) return null;
       if (!addresses.has(place)) {
-        const bytes = thumbnails.subarray(
-          thumbnailStarts[place],
-          thumbnailStarts[place + 1],
-        );
-        addresses.set(place, URL.createObjectURL(new Blob([bytes])));
+        const encoded = bytes.subarray(starts[place], starts[place + 1]);
+        addresses.set(place, URL.createObjectURL(new Blob([encoded])));
       }
       return make("img", {
         src: addresses.get(place),
-        alt: data.arrays.ids[row],
-        class: data.pixelated ? "pixelated" : null,
+        alt: data.ids[row],
+        class: pixelated ? "pixelated" : null,
       });
     },
   };

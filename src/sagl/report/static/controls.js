@@ -1,0 +1,232 @@
+// What people do with pointer, keys, search and buttons; and the start of it all.
+
+// Pointer, wheel, touch and keys on the picture, turned into what they mean.
+
+const CLICK_DISTANCE = 5; // CSS pixels a pointer may move and still click
+
+function listenToGestures(overlay, explorer) {
+  const pointers = new Map(); // id of each finger or button that is down: its place
+  let start = null;
+  let moved = false;
+  let outline = null;
+
+  const place = (event) => {
+    const box = overlay.getBoundingClientRect();
+    const ratio = overlay.width / box.width;
+    return [(event.clientX - box.left) * ratio, (event.clientY - box.top) * ratio];
+  };
+
+  overlay.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    overlay.focus({ preventScroll: true });
+    overlay.setPointerCapture(event.pointerId);
+    pointers.set(event.pointerId, place(event));
+    if (pointers.size > 1) {
+      outline = null;
+      explorer.drawOutline(null);
+      return;
+    }
+    start = [event.clientX, event.clientY];
+    moved = false;
+    if (explorer.lassoing() || event.shiftKey) outline = [place(event)];
+  });
+
+  overlay.addEventListener("pointermove", (event) => {
+    if (!pointers.has(event.pointerId)) {
+      if (event.pointerType === "mouse") explorer.hover(...place(event));
+      return;
+    }
+    const now = place(event);
+    const before = pointers.get(event.pointerId);
+    const far = Math.hypot(event.clientX - start[0], event.clientY - start[1]);
+    moved = moved || far > CLICK_DISTANCE;
+    if (pointers.size === 2) pinch(event.pointerId, before, now);
+    else if (outline) {
+      outline.push(now);
+      explorer.drawOutline(outline);
+    } else if (moved) explorer.pan(now[0] - before[0], now[1] - before[1]);
+    pointers.set(event.pointerId, now);
+  });
+
+  function pinch(id, before, now) {
+    const [, still] = [...pointers].find(([other]) => other !== id);
+    const apart = (a) => Math.hypot(a[0] - still[0], a[1] - still[1]);
+    moved = true;
+    explorer.zoom(apart(now) / Math.max(1, apart(before)), ...still);
+  }
+
+  overlay.addEventListener("pointerup", (event) => {
+    if (!pointers.delete(event.pointerId) || pointers.size) return;
+    if (outline && moved) explorer.selectInside(outline);
+    else if (!moved) explorer.click(...place(event));
+    outline = null;
+    explorer.drawOutline(null);
+  });
+  overlay.addEventListener("pointercancel", (event) => {
+    pointers.delete(event.pointerId);
+    outline = null;
+    explorer.drawOutline(null);
+  });
+  overlay.addEventListener("pointerleave", () => explorer.hover(null));
+
+  // A wheel over the picture scrolls the page until the picture has been clicked.
+  overlay.addEventListener(
+    "wheel",
+    (event) => {
+      if (document.activeElement !== overlay && !event.ctrlKey) return;
+      event.preventDefault();
+      const lines = event.deltaMode === 1 ? 16 : 1;
+      explorer.zoom(Math.exp(-event.deltaY * lines * 0.0015), ...place(event));
+    },
+    { passive: false },
+  );
+
+  overlay.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const step = 0.12 * Math.min(overlay.width, overlay.height);
+    const middle = [overlay.width / 2, overlay.height / 2];
+    const actions = {
+      ArrowLeft: () => explorer.pan(step, 0),
+      ArrowRight: () => explorer.pan(-step, 0),
+      ArrowUp: () => explorer.pan(0, step),
+      ArrowDown: () => explorer.pan(0, -step),
+      "+": () => explorer.zoom(1.4, ...middle),
+      "=": () => explorer.zoom(1.4, ...middle),
+      "-": () => explorer.zoom(1 / 1.4, ...middle),
+      0: () => explorer.fit(),
+      Enter: () => explorer.openMiddle(),
+      Escape: () => explorer.clear(),
+      Backspace: () => explorer.back(),
+      m: () => explorer.toggleWrong(),
+      l: () => explorer.toggleLasso(),
+      "/": () => byId("search").focus(),
+    };
+    const digit = /^[1-9]$/.test(event.key) ? Number(event.key) : 0;
+    const action = digit ? () => explorer.walkToNeighbour(digit - 1) : actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+}
+
+// Finding samples by a part of their id.
+
+const MOST_FOUND = 20;
+
+function listenToSearch(field, list, explorer) {
+  const { ids } = explorer.data;
+  let lower = null; // made at the first search: it takes a moment
+
+  function find(text) {
+    lower ??= ids.map((id) => id.toLowerCase());
+    const wanted = text.toLowerCase();
+    const exact = lower.indexOf(wanted);
+    const rows = exact >= 0 ? [exact] : [];
+    for (let row = 0; row < lower.length && rows.length < MOST_FOUND; row++) {
+      if (row !== exact && lower[row].includes(wanted)) rows.push(row);
+    }
+    return rows;
+  }
+
+  function show() {
+    const text = field.value.trim();
+    const rows = text ? find(text) : [];
+    const entries = rows.map((row) =>
+      make(
+        "li",
+        {},
+        make(
+          "button",
+          { type: "button", "data-row": row, onclick: () => choose(row) },
+          make("bdi", {}, ids[row]),
+        ),
+      ),
+    );
+    if (text && !rows.length) {
+      entries.push(make("li", { class: "quiet" }, "No sample with this in its id"));
+    }
+    list.replaceChildren(...entries);
+    list.hidden = !text;
+    return rows;
+  }
+
+  function choose(row) {
+    list.hidden = true;
+    explorer.walkTo(row, true);
+  }
+
+  field.addEventListener("input", show);
+  field.addEventListener("focus", show);
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" && list.hidden) show();
+    const buttons = list.querySelectorAll("button");
+    if (event.key === "Enter" && buttons.length) choose(Number(buttons[0].dataset.row));
+    else if (event.key === "ArrowDown" && buttons.length) buttons[0].focus();
+    else if (event.key === "Escape") list.hidden = true;
+    else return;
+    event.preventDefault();
+  });
+  list.addEventListener("keydown", (event) => {
+    const item = document.activeElement.parentElement;
+    if (event.key === "ArrowDown") item.nextElementSibling?.firstChild.focus?.();
+    else if (event.key === "ArrowUp") {
+      (item.previousElementSibling?.firstChild ?? field).focus();
+    } else if (event.key === "Escape") field.focus();
+    else return;
+    event.preventDefault();
+  });
+  document.addEventListener("pointerdown", (event) => {
+    if (!field.contains(event.target) && !list.contains(event.target)) list.hidden = true;
+  });
+}
+
+// The start: read the samples, open the explorer, connect the buttons of the page.
+
+async function start() {
+  const status = byId("explorer-status");
+  const element = byId("payload");
+  if (!element) return;
+  try {
+    const data = await readPayload(element);
+    byId("explorer-app").hidden = false;
+    const explorer = createExplorer(data);
+    connect(explorer);
+    document.documentElement.dataset.explorer = explorer.kind; // ready
+  } catch (error) {
+    byId("explorer-app").hidden = true;
+    status.textContent = `The explorer could not start: ${error.message}`;
+    throw error;
+  }
+}
+
+function connect(explorer) {
+  const on = (id, action) => byId(id).addEventListener("click", action);
+  on("zoom-in", () => explorer.zoom(1.4));
+  on("zoom-out", () => explorer.zoom(1 / 1.4));
+  on("zoom-fit", () => explorer.fit());
+  on("lasso", () => explorer.toggleLasso());
+  on("export-labels", () => explorer.exportLabels());
+  on("export-names", () => explorer.exportNames());
+  byId("colour").addEventListener("change", (event) =>
+    explorer.colourBy(Number(event.target.value)),
+  );
+  listenToGestures(byId("overlay"), explorer);
+  listenToSearch(byId("search"), byId("found"), explorer);
+  for (const button of document.querySelectorAll("button[data-sample]")) {
+    button.disabled = false;
+    button.addEventListener("click", () => {
+      explorer.walkTo(Number(button.dataset.sample), true);
+      byId("explorer").scrollIntoView();
+    });
+  }
+  for (const button of document.querySelectorAll("button[data-show-cluster]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      explorer.showCluster(Number(button.dataset.showCluster));
+      byId("explorer").scrollIntoView();
+      byId("cluster-name").focus({ preventScroll: true });
+    });
+  }
+}
+
+start();

@@ -1,0 +1,166 @@
+// The samples of the run: how they come in, what is remembered, what leaves the page.
+
+// The payload: one gzipped block, JSON and after it the arrays that it names.
+
+const ARRAY_TYPES = {
+  uint8: Uint8Array,
+  uint16: Uint16Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  float32: Float32Array,
+};
+
+async function readPayload(element) {
+  const packed = fromBase64(element.textContent.trim());
+  element.remove(); // the text is as large as the data: let it go
+  const block = await gunzip(packed);
+  const start = 4 + new DataView(block).getUint32(0, true);
+  const text = new TextDecoder().decode(new Uint8Array(block, 4, start - 4));
+  const first = Math.ceil(start / 8) * 8;
+  return JSON.parse(text, (_, value) =>
+    value?.offset === undefined
+      ? value
+      : new ARRAY_TYPES[value.type](block, first + value.offset, value.length),
+  );
+}
+
+function fromBase64(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const characters = atob(text);
+  const bytes = new Uint8Array(characters.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i);
+  return bytes;
+}
+
+function gunzip(bytes) {
+  if (!window.DecompressionStream) {
+    throw new Error("this browser is too old: it cannot unpack the samples");
+  }
+  const stream = new Blob([bytes]).stream();
+  const plain = stream.pipeThrough(new DecompressionStream("gzip"));
+  return new Response(plain).arrayBuffer();
+}
+
+// Names of clusters and marks of samples: kept by the browser, under the run's checksum.
+
+function createMemory(data) {
+  const key = `sagl:${data.run}`;
+  const given = JSON.stringify([data.names, data.wrong]); // what the page came with
+  const memory = {
+    names: new Map(Object.entries(data.names).map(([k, name]) => [Number(k), name])),
+    wrong: new Set(data.wrong),
+    persistent: true,
+
+    rename(cluster, name) {
+      const clean = name.trim();
+      if (clean) memory.names.set(cluster, clean);
+      else memory.names.delete(cluster);
+      save();
+    },
+
+    mark(rows, wrong) {
+      for (const row of rows) {
+        if (wrong) memory.wrong.add(row);
+        else memory.wrong.delete(row);
+      }
+      save();
+    },
+
+    nameOf(cluster) {
+      return memory.names.get(cluster) ?? `Cluster ${cluster}`;
+    },
+  };
+
+  function save() {
+    const names = Object.fromEntries(memory.names);
+    const wrong = [...memory.wrong].sort((a, b) => a - b);
+    try {
+      localStorage.setItem(key, JSON.stringify({ names, wrong, given }));
+    } catch {
+      memory.persistent = false; // refused or full: the page says so
+    }
+  }
+
+  try {
+    const kept = JSON.parse(localStorage.getItem(key));
+    if (kept) {
+      // A page that was written anew, with other names in it, adds to what is kept.
+      const anew = kept.given !== given;
+      const names = anew ? { ...kept.names, ...data.names } : kept.names;
+      const wrong = anew ? [...kept.wrong, ...data.wrong] : kept.wrong;
+      memory.names = new Map(Object.entries(names).map(([k, name]) => [+k, name]));
+      memory.wrong = new Set(wrong.filter((row) => row < data.n));
+    } else {
+      localStorage.setItem(`${key}:probe`, "1");
+      localStorage.removeItem(`${key}:probe`);
+    }
+  } catch {
+    memory.persistent = false;
+  }
+  return memory;
+}
+
+// What leaves the page: files that the browser writes itself.
+
+// `sample` as in the run's own labels.csv: the id.
+const CSV_COLUMNS = ["row", "sample", "cluster", "name", "confidence", "wrong"];
+
+function labelsCsv(data, memory, rows) {
+  const { cluster, confidence, ids, row: original } = data;
+  const lines = [CSV_COLUMNS.join(",")];
+  for (const row of rows) {
+    const k = cluster[row];
+    lines.push(
+      [
+        original[row],
+        csvField(ids[row]),
+        k,
+        csvField(memory.names.get(k) ?? ""),
+        confidence[row].toPrecision(7),
+        memory.wrong.has(row) ? 1 : 0,
+      ].join(","),
+    );
+  }
+  return lines.join("\n") + "\n";
+}
+
+function csvField(text) {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+// What `sagl report RUN --names FILE` and sagl.report.inputs.read_names read back.
+function namesJson(data, memory) {
+  const wrong = [...memory.wrong].sort((a, b) => a - b);
+  const mark = (row) => ({ row: data.row[row], sample: data.ids[row] });
+  const names = {
+    format: "sagl-names",
+    version: 1,
+    run: data.run,
+    clusters: Object.fromEntries(memory.names),
+    wrong: wrong.map(mark),
+  };
+  return JSON.stringify(names, null, 2) + "\n";
+}
+
+function selectionJson(data, memory, rows) {
+  const { cluster, confidence, ids, row: original } = data;
+  const samples = rows.map((row) => ({
+    row: original[row],
+    sample: ids[row],
+    cluster: cluster[row],
+    name: memory.names.get(cluster[row]) ?? null,
+    confidence: confidence[row],
+    wrong: memory.wrong.has(row),
+  }));
+  return JSON.stringify({ run: data.run, samples }, null, 2) + "\n";
+}
+
+function download(fileName, type, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = fileName;
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
