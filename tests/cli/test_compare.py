@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from sagl.cli.compare import _param, parse_methods
+from sagl.cli.compare import parse_methods
 from sagl.cli.main import run
 from tests.experiments.small_runs import write_split
 
@@ -20,24 +20,17 @@ def sagl(monkeypatch, capsys, *arguments):
     return end.value.code or 0, captured.out, captured.err
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("turtle:steps=10", ("turtle", "steps", 10)),
-        ("sagl:graph=dense", ("sagl", "graph", "dense")),
-        ("my.module:Toy:rate=0.5", ("my.module:Toy", "rate", 0.5)),
-        ("sagl:gate=null", ("sagl", "gate", None)),
-        ("sagl:name=a=b", ("sagl", "name", "a=b")),
-    ],
-)
-def test_param(text, expected):
-    assert _param(text) == expected
+def test_param():
+    texts = ["my.module:Toy:rate=0.5", "kmeans:name=a=b", "kmeans:n_init=null"]
+    toy, kmeans = parse_methods("my.module:Toy,kmeans", texts, None, None, None)
+    assert toy.params == {"rate": 0.5}
+    assert kmeans.params == {"name": "a=b", "n_init": None}
 
 
 @pytest.mark.parametrize("text", ["turtle", "steps=3", ":steps=3", "turtle:=3"])
 def test_param_of_another_form(text):
     with pytest.raises(ValueError, match="expected METHOD:NAME=VALUE"):
-        _param(text)
+        parse_methods("turtle", [text], None, None, None)
 
 
 def test_methods_with_parameters_and_class_names(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from sagl.baselines import METHODS, Method
 from sagl.experiments import study as module
 from sagl.experiments.compare import Comparison
-from sagl.experiments.one_run import run_task
+from sagl.experiments.fit import run_task
 from sagl.experiments.study import Study
 from sagl.experiments.table import COLUMNS, cells
 from sagl.features.split import find_source

@@ -6,18 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from sagl.cli.options import option, takes
-from sagl.cli.study import Running, find_data, parse_value, running, study_arguments
+from sagl.cli.study import StudyOptions, parse_pairs, parse_value, study_options
 
 if TYPE_CHECKING:
     from sagl.baselines.registry import Method
-    from sagl.features.split import Source
 
 
-@takes(find_data, study_arguments, running, out=Path("comparison"))
+@takes(study_options, out=Path("comparison"))
 def compare(
-    source: Source,
-    arguments: dict[str, Any],
-    runs: Running,
+    options: StudyOptions,
     methods: Annotated[
         str, option("all, or NAME,NAME,…; module:Class takes a class of your own.")
     ] = "all",
@@ -48,8 +45,7 @@ def compare(
     from sagl.experiments.compare import Comparison
 
     chosen = parse_methods(methods, param or [], class_names, text_encoder, text_view)
-    del arguments["params"]  # each method has its own
-    runs.run(Comparison(source, chosen, looks=looks, **arguments))
+    options.run(Comparison, methods=chosen, looks=looks)
 
 
 def parse_methods(
@@ -67,11 +63,16 @@ def parse_methods(
     wanted = list(METHODS) if names == "all" else names.split(",")
     chosen = [find_method(name.strip()) for name in wanted]
     more: dict[str, dict[str, Any]] = {method.name: {} for method in chosen}
-    for text in params:
-        name, key, value = _param(text)
-        if name not in more:
-            raise ValueError(f"--param {text}: {name!r} is not among the methods")
-        more[name][key] = value
+    form = "METHOD:NAME=VALUE"
+    for place, value in parse_pairs("--param", params, form).items():
+        method, _, name = place.rpartition(":")
+        if not (method and name):
+            raise ValueError(f"--param {place}={value}: expected {form}")
+        if method not in more:
+            raise ValueError(
+                f"--param {place}={value}: {method!r} is not among the methods"
+            )
+        more[method][name] = parse_value(value)
     if class_names is not None and text_encoder is not None:
         lines = class_names.read_text(encoding="utf-8").splitlines()
         extra = {
@@ -79,16 +80,7 @@ def parse_methods(
             "text_encoder": text_encoder,
             "view": text_view,
         }
-        for method in chosen:
-            if "class names" in method.needs:
-                more[method.name] |= extra
+        for known in chosen:
+            if "class names" in known.needs:
+                more[known.name] |= extra
     return [replace(m, params={**m.params, **more[m.name]}) for m in chosen]
-
-
-def _param(text: str) -> tuple[str, str, Any]:
-    """``METHOD:NAME=VALUE``, the value as JSON if it is, else as text."""
-    place, equals, value = text.partition("=")
-    method, colon, name = place.rpartition(":")
-    if not (equals and colon and method and name):
-        raise ValueError(f"--param {text}: expected METHOD:NAME=VALUE")
-    return method, name, parse_value(value)

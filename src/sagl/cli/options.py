@@ -9,13 +9,16 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from sagl.estimator import SAGL
@@ -129,14 +132,15 @@ def loaded(
 
 def takes(
     *groups: Callable[..., Any], **defaults: Any
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the options of groups; it gets their values as first arguments.
 
     ``defaults`` replace those of options in the groups. An option that the command
-    declares itself is its own, and the group takes its default.
+    declares itself is its own, and the group takes its default. What takes groups may
+    be a group, too.
     """
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         own = _options(command, skip=len(groups))
         shared = [
             {
@@ -147,11 +151,12 @@ def takes(
             for group in groups
         ]
 
-        def called(**given: Any) -> None:
-            values = []
-            for group, options in zip(groups, shared, strict=True):
-                values.append(group(**{name: given[name] for name in options}))
-            command(*values, **{name: given[name] for name in own})
+        def called(**given: Any) -> Any:
+            values = [
+                group(**{name: given[name] for name in options if name in given})
+                for group, options in zip(groups, shared, strict=True)
+            ]
+            return command(*values, **{n: given[n] for n in own if n in given})
 
         options = dict(own)
         for more in shared:
@@ -204,6 +209,21 @@ def listed(names: str | None) -> list[str] | None:
 def print_json(value: Any) -> None:
     json.dump(value, sys.stdout, indent=2, default=float)
     sys.stdout.write("\n")
+
+
+def show_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    title: str | None = None,
+    **style: Any,
+) -> None:
+    """A table on stdout, its first column on the left and the numbers on the right."""
+    table = Table(title=title, **style)
+    for i, column in enumerate(columns):
+        table.add_column(Text(column), justify="right" if i else "left")
+    for row in rows:
+        table.add_row(*(Text(c) if isinstance(c, str) else c for c in row))
+    Console(soft_wrap=True).print(table)
 
 
 def answer(facts: Any, as_json: bool, show: Callable[[Any], None]) -> None:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from sagl.cli.options import option, takes
-from sagl.cli.study import Running, find_data, parse_values, running, study_arguments
-
-if TYPE_CHECKING:
-    from sagl.features.split import Source
+from sagl.cli.study import StudyOptions, parse_values, study_options
 
 
-@takes(find_data, study_arguments, running, seeds=3, out=Path("sensitivity"))
+@takes(study_options, seeds=3, out=Path("sensitivity"))
 def sensitivity(
-    source: Source,
-    arguments: dict[str, Any],
-    runs: Running,
+    options: StudyOptions,
     gamma: Annotated[
         str, option("Weights of diversity.", metavar="VALUE,…")
     ] = "1,2,5,10,20",
@@ -31,19 +26,17 @@ def sensitivity(
         ),
     ] = None,
 ) -> None:
-    """How much the result depends on γ × β and on the batch size.
+    """How much the paper's network depends on γ × β and on the batch size.
 
-    Of the network alone, because the refinement hides it; --param sets other things.
-    Runs are kept in DIR: the same command takes up what was interrupted.
+    Without a search (refine=false), which would find the clusters instead: by the
+    default recipe these settings train its graph alone. --param sets other things, e.g.
+    recipe=paper. Runs are kept in DIR: the same command takes up what was interrupted.
     """
-    from sagl.experiments.variants import Sensitivity
+    from sagl.experiments.compare import Sensitivity
 
-    sizes = None if batch_size is None else parse_values("--batch-size", batch_size)
-    study = Sensitivity(
-        source,
+    options.run(
+        Sensitivity,
         gammas=parse_values("--gamma", gamma),
         betas=parse_values("--beta", beta),
-        batch_sizes=sizes,
-        **arguments,
+        batch_sizes=parse_values("--batch-size", batch_size) if batch_size else None,
     )
-    runs.run(study)
