@@ -212,18 +212,23 @@ def print_json(value: Any) -> None:
 
 
 def show_table(
+    title: str,
     columns: Sequence[str],
-    rows: Iterable[Sequence[str | Text]],
-    title: str | None = None,
-    **style: Any,
+    rows: Iterable[Sequence[str]],
+    left: int = 1,
 ) -> None:
-    """A table on stdout, its first column on the left and the numbers on the right."""
-    table = Table(title=title, **style)
+    """A table on stdout; the first few columns are words, all others numbers."""
+    table = Table(title=Text(title))
     for i, column in enumerate(columns):
-        table.add_column(Text(column), justify="right" if i else "left")
+        table.add_column(Text(column), justify="left" if i < left else "right")
     for row in rows:
-        table.add_row(*(Text(c) if isinstance(c, str) else c for c in row))
+        table.add_row(*map(Text, row))
     Console(soft_wrap=True).print(table)
+
+
+def say(line: str, **style: Any) -> None:
+    """A line on stdout, as it is: not wrapped, and nothing in it is markup."""
+    Console(soft_wrap=True).print(line, markup=False, highlight=False, **style)
 
 
 def answer(facts: Any, as_json: bool, show: Callable[[Any], None]) -> None:

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from sagl.cli.options import (
     JoinOption,
@@ -17,6 +15,8 @@ from sagl.cli.options import (
     listed,
     option,
     print_json,
+    say,
+    show_table,
 )
 
 store = typer.Typer(
@@ -103,24 +103,26 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    table = Table(title=f"feature store {facts['store']}")
-    for column in ("view", "model", "samples", "width", "type", "files", "MiB"):
-        table.add_column(column, justify="left" if column in "view model" else "right")
-    for name, view in facts["views"].items():
-        table.add_row(
-            name,
-            str(view["model"] or ""),
-            f"{view['rows']:,}",
-            f"{view['dim']:,}",
-            view["dtype"],
-            f"{view['files']:,}",
-            f"{view['bytes'] / 2**20:,.1f}",
-        )
-    console = Console()
-    console.print(table)
+    show_table(
+        f"feature store {facts['store']}",
+        ("view", "model", "samples", "width", "type", "files", "MiB"),
+        [
+            [
+                name,
+                str(view["model"] or ""),
+                f"{view['rows']:,}",
+                f"{view['dim']:,}",
+                view["dtype"],
+                f"{view['files']:,}",
+                f"{view['bytes'] / 2**20:,.1f}",
+            ]
+            for name, view in facts["views"].items()
+        ],
+        left=2,
+    )
     labelled = "with labels" if facts["labelled"] else "without labels"
-    console.print(f"{facts['samples']:,} samples are in every view, {labelled}")
+    say(f"{facts['samples']:,} samples are in every view, {labelled}")
     if facts["skipped"]:
-        console.print(f"{facts['skipped']:,} were skipped: skipped.csv says why")
+        say(f"{facts['skipped']:,} were skipped: skipped.csv says why")
     for name in facts["unfinished"]:
-        console.print(f"view {name} is not finished")
+        say(f"view {name} is not finished")
