@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from sagl.cli.options import option, takes
 from sagl.cli.study import StudyOptions, study_options
@@ -12,8 +11,8 @@ from sagl.cli.study import StudyOptions, study_options
 @takes(study_options, seeds=3, out=Path("combinations"))
 def combine(
     options: StudyOptions,
-    at_least: Annotated[int, option("Views in a combination.")] = 1,
-    max_views: Annotated[int | None, option("The most views in a combination.")] = None,
+    at_least: int = option(1, "Views in a combination."),
+    max_views: int | None = option(None, "The most views in a combination."),
 ) -> None:
     """Run SAGL on every combination of the views and say which one to take.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from sagl.cli.options import option, takes
 from sagl.cli.study import StudyOptions, parse_pairs, parse_value, study_options
@@ -15,27 +15,23 @@ if TYPE_CHECKING:
 @takes(study_options, out=Path("comparison"))
 def compare(
     options: StudyOptions,
-    methods: Annotated[
-        str, option("all, or NAME,NAME,…; module:Class takes a class of your own.")
-    ] = "all",
-    param: Annotated[
-        list[str] | None,
-        option(
-            "A parameter of one method, e.g. turtle:steps=1000. Repeat.",
-            "--param",
-            metavar="METHOD:NAME=VALUE",
-        ),
-    ] = None,
-    looks: Annotated[int, option("Points of each curve of quality over time.")] = 8,
-    class_names: Annotated[
-        Path | None, option("One name per line, for zero-shot and LaFTer.")
-    ] = None,
-    text_encoder: Annotated[
-        str | None, option("A CLIP directory or name, for zero-shot and LaFTer.")
-    ] = None,
-    text_view: Annotated[
-        str | None, option("The view that belongs to the text encoder.")
-    ] = None,
+    methods: str = option(
+        "all", "all, or NAME,NAME,…; module:Class takes a class of your own."
+    ),
+    param: list[str] | None = option(
+        None,
+        "A parameter of one method, e.g. turtle:steps=1000. Repeat.",
+        "--param",
+        metavar="METHOD:NAME=VALUE",
+    ),
+    looks: int = option(8, "Points of each curve of quality over time."),
+    class_names: Path | None = option(
+        None, "One name per line, for zero-shot and LaFTer."
+    ),
+    text_encoder: str | None = option(
+        None, "A CLIP directory or name, for zero-shot and LaFTer."
+    ),
+    text_view: str | None = option(None, "The view that belongs to the text encoder."),
 ) -> None:
     """Run every method on the same views and tabulate how good and how fast it is.
 

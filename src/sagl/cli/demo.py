@@ -6,22 +6,22 @@ import shutil
 import sys
 from pathlib import Path
 from statistics import mean, pstdev
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from sagl.cli.options import JsonOption, answer, option, say, show_table
+from sagl.cli.options import JSON, answer, option, say, show_table
 from sagl.cli.report import report_progress
 
 TSNE_ROWS = 200  # in the figures of the demo's report, which is to be quick
 
 
 def demo(
-    out: Annotated[
-        Path | None, option("Where to write the run; by default a new directory here.")
-    ] = None,
-    seed: Annotated[int, option("The first of the seeds.")] = 0,
-    as_json: JsonOption = False,
+    out: Path | None = option(
+        None, "Where to write the run; by default a new directory here."
+    ),
+    seed: int = option(0, "The first of the seeds."),
+    as_json: bool = JSON,
 ) -> None:
     """Cluster handwritten digits seen through three views; takes a minute or two."""
     from sagl.experiments.digits import free_directory, run_demo

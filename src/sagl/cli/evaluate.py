@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from sagl.cli.options import (
-    JsonOption,
+    JSON,
     loaded,
     option,
     print_json,
@@ -33,14 +33,13 @@ _NAMES = {
 @takes(loaded)
 def evaluate(
     opened: tuple[Path, SAGL, Input],
-    labels: Annotated[
-        Path | None,
-        option("True labels, one per sample: they only score. By default the store's."),
-    ] = None,
-    protocol: Annotated[
-        str, option("inductive, transductive, or batch (depends on the order).")
-    ] = "inductive",
-    as_json: JsonOption = False,
+    labels: Path | None = option(
+        None, "True labels, one per sample: they only score. By default the store's."
+    ),
+    protocol: str = option(
+        "inductive", "inductive, transductive, or batch (depends on the order)."
+    ),
+    as_json: bool = JSON,
 ) -> None:
     """Score a run's predictions for views with known labels."""
     from sagl.evaluation.protocols import evaluate as score

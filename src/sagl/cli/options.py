@@ -11,9 +11,10 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -25,77 +26,61 @@ if TYPE_CHECKING:
     from sagl.features.split import Input
 
 
-def option(help: str, *names: str, panel: str | None = None, **more: Any) -> Any:
-    """An option with its help, which stands under ``panel``."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+def option(
+    default: Any, help: str, *names: str, panel: str | None = None, **more: Any
+) -> Any:
+    """An option with its default (``...``: it must be given) and its help."""
+    return typer.Option(default, *names, help=help, rich_help_panel=panel, **more)
+
+
+def argument(default: Any, help: str, metavar: str) -> Any:
+    """The same for what stands without a name."""
+    return typer.Argument(default, help=help, metavar=metavar, show_default=False)
 
 
 samples = partial(option, panel="Samples and features")
-JsonOption = Annotated[bool, option("Print JSON on stdout.", "--json")]
-QuietOption = Annotated[bool, option("No progress bar.", "--quiet", "-q")]
-DeviceOption = Annotated[
-    str, option("cpu, cuda, mps, or auto: CUDA when there is one.")
-]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
-StoreArgument = Annotated[
-    Path | None,
-    typer.Argument(metavar="[STORE]", help="A feature store, instead of --view."),
-]
-FilesOption = Annotated[
-    list[str] | None,
-    samples(
-        "A view: a .npy, .npz, .safetensors, .csv or .parquet file with one row per "
-        "sample. Repeat for each view; FILE.npz::KEY picks one array of several.",
-        "--view",
-        metavar="NAME=FILE",
-    ),
-]
-ViewsOption = Annotated[
-    str | None, samples("Of a store, only these views: NAME,NAME,…")
-]
-JoinOption = Annotated[
-    str | None,
-    samples("Samples that are not in every view: error, or inner to leave them out."),
-]
-BackboneOption = Annotated[
-    list[str] | None,
-    samples(
-        "A pretrained model: hf:ID, timm:ID, npy:FILE or a short name of sagl "
-        "backbones. Repeat for each view, which is called NAME.",
-        "--backbone",
-        metavar="[NAME=]BACKBONE",
-    ),
-]
-WorkersOption = Annotated[
-    int | None, samples("Processes that decode samples; by default one per free core.")
-]
+JSON = option(False, "Print JSON on stdout.", "--json")
+QUIET = option(False, "No progress bar.", "--quiet", "-q")
+DEVICE = option("auto", "cpu, cuda, mps, or auto: CUDA when there is one.")
+RUN = argument(..., "A run directory.", "RUN")
+STORE = argument(None, "A feature store, instead of --view.", "[STORE]")
+FILES = samples(
+    None,
+    "A view: a .npy, .npz, .safetensors, .csv or .parquet file with one row per "
+    "sample. Repeat for each view; FILE.npz::KEY picks one array of several.",
+    "--view",
+    metavar="NAME=FILE",
+)
+VIEWS = samples(None, "Of a store, only these views: NAME,NAME,…")
+JOIN = samples(
+    None, "Samples that are not in every view: error, or inner to leave them out."
+)
+BACKBONES = samples(
+    None,
+    "A pretrained model: hf:ID, timm:ID, npy:FILE or a short name of sagl "
+    "backbones. Repeat for each view, which is called NAME.",
+    "--backbone",
+    metavar="[NAME=]BACKBONE",
+)
+WORKERS = samples(None, "Processes that decode samples; by default one per free core.")
 
 
 def extraction(
-    kind: Annotated[
-        str | None, samples("What the samples are, if unclear: image or text.")
-    ] = None,
-    column: Annotated[
-        str | None, samples("Of a table: the column with the samples.")
-    ] = None,
-    id_column: Annotated[
-        str | None, samples("Of a table: the column with the ids.")
-    ] = None,
-    label_column: Annotated[
-        str | None, samples("Of a table: the column with the labels. They only score.")
-    ] = None,
-    split: Annotated[
-        str | None, samples("Of a data set: which part, e.g. train.")
-    ] = None,
-    workers: WorkersOption = None,
-    trust_remote_code: Annotated[
-        bool,
-        samples(
-            "Run code that comes with a model from the hub.", "--trust-remote-code"
-        ),
-    ] = False,
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
+    kind: str | None = samples(
+        None, "What the samples are, if unclear: image or text."
+    ),
+    column: str | None = samples(None, "Of a table: the column with the samples."),
+    id_column: str | None = samples(None, "Of a table: the column with the ids."),
+    label_column: str | None = samples(
+        None, "Of a table: the column with the labels. They only score."
+    ),
+    split: str | None = samples(None, "Of a data set: which part, e.g. train."),
+    workers: int | None = WORKERS,
+    trust_remote_code: bool = samples(
+        False, "Run code that comes with a model from the hub.", "--trust-remote-code"
+    ),
+    device: str = DEVICE,
+    quiet: bool = QUIET,
 ) -> dict[str, Any]:
     """Arguments of ``extract_source``."""
     reader = {
@@ -115,11 +100,11 @@ def extraction(
 
 
 def loaded(
-    run: RunArgument,
-    store: StoreArgument = None,
-    view: FilesOption = None,
-    join: JoinOption = None,
-    device: DeviceOption = "auto",
+    run: Path = RUN,
+    store: Path | None = STORE,
+    view: list[str] | None = FILES,
+    join: str | None = JOIN,
+    device: str = DEVICE,
 ) -> tuple[Path, SAGL, Input]:
     """A run, its model, and views to ask it about."""
     from sagl.estimator import SAGL
@@ -142,33 +127,30 @@ def takes(
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         own = _options(command, skip=len(groups))
-        shared = [
-            {
-                name: option.replace(default=defaults.get(name, option.default))
-                for name, option in _options(group).items()
-                if name not in own
-            }
-            for group in groups
-        ]
+        shared = [_options(group) for group in groups]
+        options = {name: option for group in shared for name, option in group.items()}
+        for name, default in defaults.items():
+            info = copy(options[name].default)
+            info.default = default
+            options[name] = options[name].replace(default=info)
+        options = {**own, **{n: o for n, o in options.items() if n not in own}}
 
         def called(**given: Any) -> Any:
             values = [
-                group(**{name: given[name] for name in options if name in given})
-                for group, options in zip(groups, shared, strict=True)
+                group(
+                    **{
+                        name: option.default.default if name in own else given[name]
+                        for name, option in of_group.items()
+                    }
+                )
+                for group, of_group in zip(groups, shared, strict=True)
             ]
-            return command(*values, **{n: given[n] for n in own if n in given})
+            return command(*values, **{name: given[name] for name in own})
 
-        options = dict(own)
-        for more in shared:
-            options.update(more)
-        parameters = [
-            option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for option in options.values()
-        ]
         called.__name__, called.__doc__ = command.__name__, command.__doc__
         called.__module__ = command.__module__
-        called.__annotations__ = {p.name: p.annotation for p in parameters}
-        vars(called)["__signature__"] = inspect.Signature(parameters)
+        called.__annotations__ = {n: o.annotation for n, o in options.items()}
+        vars(called)["__signature__"] = inspect.Signature(list(options.values()))
         return called
 
     return decorate
@@ -186,7 +168,8 @@ def _options(
     for option in list(inspect.signature(function).parameters.values())[skip:]:
         made = option.annotation
         made = eval(made, names) if isinstance(made, str) else made
-        options[option.name] = option.replace(annotation=made)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        options[option.name] = option.replace(annotation=made, kind=kind)
     return options
 
 

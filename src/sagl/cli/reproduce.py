@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
 from sagl.cli.options import (
-    DeviceOption,
-    WorkersOption,
+    DEVICE,
+    WORKERS,
     listed,
     option,
     print_json,
     taken_up,
     takes,
 )
-from sagl.cli.study import Running, SeedsOption, narrow_table, run_option, running
+from sagl.cli.study import SEEDS, Running, narrow_table, run_option, running
 
 if TYPE_CHECKING:
     from sagl.experiments.reproduce import Preset
@@ -29,66 +29,51 @@ _SETTINGS = ("name", "train", "test", "C", "lr", "B", "γ", "β", "dropout")
 @takes(running)
 def reproduce(
     runs: Running,
-    dataset: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="DATASET",
-            help="pets, kitti, flowers, caltech101, eurosat, sun397, food101 or "
-            "imagenet.",
-            show_default=False,
-        ),
-    ] = None,
-    root: Annotated[
-        Path | None,
-        option(
-            "The folder in which the official download was unpacked; --list names its "
-            "files.",
-            metavar="DIR",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        option("Features, runs, table and figures are kept here.", metavar="DIR"),
-    ] = None,
-    backbone: Annotated[
-        list[str] | None,
-        option(
-            "As for sagl extract; repeat for each view. By default the paper's two, "
-            "dinov3-l and siglip2-l-384.",
-            metavar="[NAME=]BACKBONE",
-        ),
-    ] = None,
-    features: Annotated[
-        Path | None,
-        option(
-            "Instead of --root: a directory with train/ and test/, each a feature "
-            "store or one file per view with labels.npy.",
-            metavar="DIR",
-        ),
-    ] = None,
-    views: Annotated[
-        str | None, option("Of --features, only these: NAME,NAME,…")
-    ] = None,
-    methods: Annotated[
-        str | None,
-        option(
-            "NAME,NAME,… as for sagl compare. By default the paper's SAGL and its "
-            "ablations with the preset, SAGL's default recipe, k-means and the probe."
-        ),
-    ] = None,
-    epochs: Annotated[
-        int | None, option("Shorten what the preset trains; the table says so.")
-    ] = None,
-    seeds: SeedsOption = 5,
-    minutes: Annotated[
-        float | None,
-        run_option("Stop after so many minutes; extraction is not cut short."),
-    ] = None,
-    workers: WorkersOption = None,
-    device: DeviceOption = "auto",
-    show_list: Annotated[
-        bool, option("Show the presets and what to download; then end.", "--list")
-    ] = False,
+    dataset: str | None = typer.Argument(
+        None,
+        metavar="DATASET",
+        help="pets, kitti, flowers, caltech101, eurosat, sun397, food101 or imagenet.",
+        show_default=False,
+    ),
+    root: Path | None = option(
+        None,
+        "The folder in which the official download was unpacked; --list names its "
+        "files.",
+        metavar="DIR",
+    ),
+    out: Path | None = option(
+        None, "Features, runs, table and figures are kept here.", metavar="DIR"
+    ),
+    backbone: list[str] | None = option(
+        None,
+        "As for sagl extract; repeat for each view. By default the paper's two, "
+        "dinov3-l and siglip2-l-384.",
+        metavar="[NAME=]BACKBONE",
+    ),
+    features: Path | None = option(
+        None,
+        "Instead of --root: a directory with train/ and test/, each a feature "
+        "store or one file per view with labels.npy.",
+        metavar="DIR",
+    ),
+    views: str | None = option(None, "Of --features, only these: NAME,NAME,…"),
+    methods: str | None = option(
+        None,
+        "NAME,NAME,… as for sagl compare. By default the paper's SAGL and its "
+        "ablations with the preset, SAGL's default recipe, k-means and the probe.",
+    ),
+    epochs: int | None = option(
+        None, "Shorten what the preset trains; the table says so."
+    ),
+    seeds: int = SEEDS,
+    minutes: float | None = run_option(
+        None, "Stop after so many minutes; extraction is not cut short."
+    ),
+    workers: int | None = WORKERS,
+    device: str = DEVICE,
+    show_list: bool = option(
+        False, "Show the presets and what to download; then end.", "--list"
+    ),
 ) -> None:
     """Run one of the paper's data sets with the paper's settings, beside its figures.
 

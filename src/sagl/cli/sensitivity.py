@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from sagl.cli.options import option, takes
 from sagl.cli.study import StudyOptions, parse_values, study_options
@@ -12,19 +11,13 @@ from sagl.cli.study import StudyOptions, parse_values, study_options
 @takes(study_options, seeds=3, out=Path("sensitivity"))
 def sensitivity(
     options: StudyOptions,
-    gamma: Annotated[
-        str, option("Weights of diversity.", metavar="VALUE,…")
-    ] = "1,2,5,10,20",
-    beta: Annotated[
-        str, option("Weights of alignment.", metavar="VALUE,…")
-    ] = "0.1,0.2,0.5,1,2",
-    batch_size: Annotated[
-        str | None,
-        option(
-            "By default 1/2, 1, 2 and 4 times the size that SAGL takes.",
-            metavar="VALUE,…",
-        ),
-    ] = None,
+    gamma: str = option("1,2,5,10,20", "Weights of diversity.", metavar="VALUE,…"),
+    beta: str = option("0.1,0.2,0.5,1,2", "Weights of alignment.", metavar="VALUE,…"),
+    batch_size: str | None = option(
+        None,
+        "By default 1/2, 1, 2 and 4 times the size that SAGL takes.",
+        metavar="VALUE,…",
+    ),
 ) -> None:
     """How much the paper's network depends on γ × β and on the batch size.
 

@@ -6,7 +6,7 @@ import json
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sagl.cli.options import (
-    DeviceOption,
-    JsonOption,
-    QuietOption,
+    DEVICE,
+    JSON,
+    QUIET,
     listed,
     option,
     print_json,
@@ -36,32 +36,24 @@ _BETWEEN = 3  # blanks between two columns of a table
 
 data_option = partial(option, panel="What to run on")
 run_option = partial(option, panel="Runs")
-SeedsOption = Annotated[int, run_option("Runs per row.")]
+SEEDS = run_option(5, "Runs per row.")
 
 
 def find_data(
-    data: Annotated[
-        Path | None,
-        data_option(
-            "A directory with train/ and perhaps test/, each with one file per view "
-            "and labels.npy; or a feature store."
-        ),
-    ] = None,
-    views: Annotated[
-        str | None, data_option("Of --data, only these: NAME,NAME,…")
-    ] = None,
-    view: Annotated[
-        list[str] | None,
-        data_option("Or: a view to fit. Repeat.", "--view", metavar="NAME=FILE"),
-    ] = None,
-    labels: Annotated[
-        Path | None, data_option("Labels for --view: they only score.")
-    ] = None,
-    test_view: Annotated[
-        list[str] | None,
-        data_option("The same view of test samples.", metavar="NAME=FILE"),
-    ] = None,
-    test_labels: Annotated[Path | None, data_option("Labels for --test-view.")] = None,
+    data: Path | None = data_option(
+        None,
+        "A directory with train/ and perhaps test/, each with one file per view "
+        "and labels.npy; or a feature store.",
+    ),
+    views: str | None = data_option(None, "Of --data, only these: NAME,NAME,…"),
+    view: list[str] | None = data_option(
+        None, "Or: a view to fit. Repeat.", "--view", metavar="NAME=FILE"
+    ),
+    labels: Path | None = data_option(None, "Labels for --view: they only score."),
+    test_view: list[str] | None = data_option(
+        None, "The same view of test samples.", metavar="NAME=FILE"
+    ),
+    test_labels: Path | None = data_option(None, "Labels for --test-view."),
 ) -> Source:
     """The source that the options name."""
     from sagl.features.split import Part, Source, find_source
@@ -102,10 +94,10 @@ class Running(NamedTuple):
 
 
 def running(
-    jobs: Annotated[int, run_option("Runs at the same time.")] = 1,
-    minutes: Annotated[float | None, run_option("Stop after so many minutes.")] = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    jobs: int = run_option(1, "Runs at the same time."),
+    minutes: float | None = run_option(None, "Stop after so many minutes."),
+    quiet: bool = QUIET,
+    as_json: bool = JSON,
 ) -> Running:
     if jobs < 1:
         raise ValueError(f"--jobs must be at least 1; got {jobs}")
@@ -127,22 +119,19 @@ class StudyOptions(NamedTuple):
 def study_options(
     source: Source,
     runs: Running,
-    param: Annotated[
-        list[str] | None,
-        option(
-            "A parameter of SAGL for all runs, e.g. steps=500. Repeat.",
-            metavar="NAME=VALUE",
-        ),
-    ] = None,
-    clusters: Annotated[
-        int | None,
-        option("By default as many as there are distinct labels."),
-    ] = None,
-    seeds: SeedsOption = 5,
-    out: Annotated[
-        Path, run_option("Results are kept, and taken up, here.", metavar="DIR")
-    ] = Path("study"),
-    device: DeviceOption = "auto",
+    param: list[str] | None = option(
+        None,
+        "A parameter of SAGL for all runs, e.g. steps=500. Repeat.",
+        metavar="NAME=VALUE",
+    ),
+    clusters: int | None = option(
+        None, "By default as many as there are distinct labels."
+    ),
+    seeds: int = SEEDS,
+    out: Path = run_option(
+        Path("study"), "Results are kept, and taken up, here.", metavar="DIR"
+    ),
+    device: str = DEVICE,
 ) -> StudyOptions:
     params = {n: parse_value(v) for n, v in parse_pairs("--param", param).items()}
     arguments = {"source": source, "out": out, "params": params, "device": device}

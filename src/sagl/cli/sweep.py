@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from sagl.cli.options import option, takes
 from sagl.cli.study import (
@@ -21,28 +21,24 @@ if TYPE_CHECKING:
 @takes(study_options, seeds=3, out=Path("sweep"))
 def sweep(
     options: StudyOptions,
-    clusters: Annotated[int, option("The number of clusters.")],
-    grid: Annotated[
-        list[str] | None,
-        option(
-            "Values of a parameter of sagl fit, e.g. width=32,64. Repeat.",
-            "--grid",
-            metavar="NAME=VALUE,…",
-        ),
-    ] = None,
-    ranges: Annotated[
-        list[str] | None,
-        option(
-            "For optuna: a setting between two numbers, on a logarithmic scale "
-            "if LOW is above 0 and :linear does not follow. Repeat.",
-            "--range",
-            metavar="NAME=LOW..HIGH",
-        ),
-    ] = None,
-    search: Annotated[
-        str, option("grid: every combination; optuna: --trials proposals.")
-    ] = "grid",
-    trials: Annotated[int, option("Settings that optuna proposes.")] = 30,
+    clusters: int = option(..., "The number of clusters."),
+    grid: list[str] | None = option(
+        None,
+        "Values of a parameter of sagl fit, e.g. width=32,64. Repeat.",
+        "--grid",
+        metavar="NAME=VALUE,…",
+    ),
+    ranges: list[str] | None = option(
+        None,
+        "For optuna: a setting between two numbers, on a logarithmic scale "
+        "if LOW is above 0 and :linear does not follow. Repeat.",
+        "--range",
+        metavar="NAME=LOW..HIGH",
+    ),
+    search: str = option(
+        "grid", "grid: every combination; optuna: --trials proposals."
+    ),
+    trials: int = option(30, "Settings that optuna proposes."),
 ) -> None:
     """Choose settings of SAGL without labels, by how well the views predict clusters.
 

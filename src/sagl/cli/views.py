@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from sagl.cli.options import (
-    FilesOption,
-    JoinOption,
-    JsonOption,
-    QuietOption,
-    StoreArgument,
+    FILES,
+    JOIN,
+    JSON,
+    QUIET,
+    STORE,
     option,
     print_json,
     say,
@@ -24,29 +24,23 @@ if TYPE_CHECKING:
 
 
 def views(
-    store: StoreArgument = None,
-    view: FilesOption = None,
-    join: JoinOption = None,
-    out: Annotated[
-        Path | None, option("A picture: .png, .svg or .pdf.", metavar="FILE")
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        option(
-            "Average over batches of so many rows; by default exact "
-            "up to 50,000 rows, then 512."
-        ),
-    ] = None,
-    seed: Annotated[int, option("Of the batches.")] = 0,
-    clusters: Annotated[
-        int | None,
-        option(
-            "Also choose the views to use for so many clusters, without labels: "
-            "more views can hurt. Takes minutes."
-        ),
-    ] = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    store: Path | None = STORE,
+    view: list[str] | None = FILES,
+    join: str | None = JOIN,
+    out: Path | None = option(None, "A picture: .png, .svg or .pdf.", metavar="FILE"),
+    batch_size: int | None = option(
+        None,
+        "Average over batches of so many rows; by default exact "
+        "up to 50,000 rows, then 512.",
+    ),
+    seed: int = option(0, "Of the batches."),
+    clusters: int | None = option(
+        None,
+        "Also choose the views to use for so many clusters, without labels: "
+        "more views can hurt. Takes minutes.",
+    ),
+    quiet: bool = QUIET,
+    as_json: bool = JSON,
 ) -> None:
     """Compare every pair of views by CKA and say which repeat or complement each other.
 
