@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from sagl import SAGL
 from sagl.experiments.sweep import (
     Range,
-    Sampler,
     Sweep,
     cautions,
     fit_command,
-    grid_points,
     rank_correlation,
+    search_space,
     sweep,
 )
 from sagl.experiments.table import Row
 from sagl.features.split import Part, find_source
+from sagl.storage import write_json
 from tests.cli.conftest import sagl_cli  # noqa: F401
 from tests.conftest import clustered_views
 from tests.experiments.small_runs import (
@@ -200,61 +200,51 @@ def test_rank_correlation_is_of_ranks(values):
     assert rank_correlation(rows(values)[:2]) is None
 
 
-def space():
-    ranges = {"gamma": Range(1, 50), "dropout": Range(0, 0.5, log=False)}
-    ranges["batch_size"] = Range(10, 100)
-    return {"gate": ["none", "shrink"]}, ranges
-
-
-def asked(sampler, rounds):
-    found = []
-    for _ in range(rounds):
-        points = sampler.ask(4)
-        found += points
-        sampler.tell([-abs(point["gamma"] - 7) for point in points])
-    return found
-
-
-def test_grid():
-    points = grid_points({"gamma": [1, 2, 3], "gate": ["none", None]})
-    assert len(points) == 6
-    assert points[1] == {"gamma": 1, "gate": None}
-    with pytest.raises(ValueError, match="gamma: 1 is given twice"):
-        grid_points({"gamma": [1, 1]})
-
-
-def test_the_same_results_lead_to_the_same_proposals():
+def test_proposals_lie_within_their_ranges(source, tmp_path):
     pytest.importorskip("optuna")
-    first = asked(Sampler(*space()), 5)
-    assert asked(Sampler(*space()), 5) == first
-    assert asked(Sampler(*space(), seed=1), 5) != first
-    for point in first:
+    made = Sweep(
+        source,
+        tmp_path / "out",
+        n_clusters=3,
+        grid={"gate": ["none", "shrink"]},
+        ranges={"gamma": Range(1, 50), "batch_size": Range(10, 60)},
+        search="optuna",
+        trials=9,
+        params={"refine": False},
+        seeds=2,
+    )
+    assert made.total == 18
+    assert made.tasks == []  # nothing is proposed before it is run
+    first = next(made.rounds())
+    points = [made.settings_of(row) for row in made.rows()]
+    assert len(first) == 2 * len(points) == 8
+    for point in points:
         assert 1 <= point["gamma"] <= 50
-        assert 0 <= point["dropout"] <= 0.5
         assert isinstance(point["batch_size"], int)
+        assert 10 <= point["batch_size"] <= 60
         assert point["gate"] in ("none", "shrink")
 
 
-def test_it_learns():
+def test_a_failure_is_no_end(source, tmp_path, monkeypatch):
     pytest.importorskip("optuna")
-    found = asked(Sampler(*space()), 12)
-    early = [abs(point["gamma"] - 7) for point in found[:12]]
-    late = [abs(point["gamma"] - 7) for point in found[-12:]]
-    assert sum(late) < sum(early) / 2
 
+    def failing(self, task, threads, deadline):
+        write_json(self._file(task), {"error": "ValueError: no"})
+        return {"error": "ValueError: no"}
 
-def test_a_failure_is_no_end():
-    pytest.importorskip("optuna")
-    sampler = Sampler({}, {"gamma": Range(1, 50)})
-    sampler.ask(2)
-    sampler.tell([None, 1.0])
-    assert len(sampler.ask(3)) == 3
+    monkeypatch.setattr(Sweep, "_run", failing)
+    options = {"ranges": {"gamma": Range(1, 50)}, "search": "optuna", "trials": 6}
+    options |= {"params": QUICK, "seeds": 1}
+    made = sweep(source, tmp_path / "out", n_clusters=3, **options)
+    assert len(made.tasks) == 6
+    assert made.best is None
+    assert all("ValueError: no" in row.note for row in made.rows())
 
 
 def test_without_optuna(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ValueError, match=r'pip install "sagl\[sweep\]"'):
-        Sampler({}, {"gamma": Range(1, 50)})
+        search_space({}, {"gamma": Range(1, 50)})
 
 
 @pytest.mark.parametrize(
@@ -269,13 +259,13 @@ def test_without_optuna(monkeypatch):
 def test_ranges_that_are_none(ends, line):
     pytest.importorskip("optuna")
     with pytest.raises(ValueError, match=line):
-        Sampler({}, {"gamma": Range(*ends)})
+        search_space({}, {"gamma": Range(*ends)})
 
 
 def test_whole_numbers():
     pytest.importorskip("optuna")
     with pytest.raises(ValueError, match="is for a whole number"):
-        Sampler({}, {"batch_size": Range(10.5, 20)})
+        search_space({}, {"batch_size": Range(10.5, 20)})
 
 
 def test_what_a_setting_does_not_decide_is_said(source, tmp_path):

@@ -132,12 +132,13 @@ class Combination(Study):
         self.names = source.train.names
         subsets = combinations_of(self.names, at_least, at_most)
         self.subsets = {" + ".join(subset): subset for subset in subsets}
-        # All views are what a run without this choice fits: the same file.
-        some = {t: s for t, s in self.subsets.items() if len(s) < len(self.names)}
-        options = {"seeds": 3, "looks": 1, "views": some, **options}
-        super().__init__(source, [], out, **options)
-        for title in self.subsets:
-            self.add_sagl({}, title)
+        super().__init__(source, [], out, **{"seeds": 3, "looks": 1, **options})
+        self.resolved(self.params)
+        sagl = replace(METHODS["sagl"], params=self.params)
+        for title, subset in self.subsets.items():
+            # All views are what a run without this choice fits: the same file.
+            some = subset if len(subset) < len(self.names) else None
+            self.add([replace(sagl, name=title, title=title)], some)
         views, _ = source.train.read()
         self.cka = cka_matrix(views, batch_size="auto")
 

@@ -70,8 +70,6 @@ class Study:
     looks : int, default=8
         Moments at which the quality so far is measured, outside the timed part.
     device : str, default="auto"
-    views : mapping of a method's name to names of views, optional
-        Methods that are fitted to some of the views only.
     params : mapping, optional
         Parameters of SAGL, for methods that ``add_sagl`` adds.
     """
@@ -95,7 +93,6 @@ class Study:
         seeds: int = 5,
         looks: int = 8,
         device: str = "auto",
-        views: Mapping[str, Sequence[str]] | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> None:
         self.source = source
@@ -124,7 +121,6 @@ class Study:
         self.n_train, self.n_scored = len(train), len(scored)
         self.seeds = seeds
         self._looks = looks
-        self._views = {name: tuple(some) for name, some in (views or {}).items()}
         self._train_labelled = train_labels is not None
         self._data = [train.fingerprint(), scored.fingerprint()]
         self._stop = False
@@ -139,8 +135,10 @@ class Study:
         """How many runs there will have been."""
         return len(self.tasks)
 
-    def add(self, methods: Sequence[Method]) -> None:
-        """Take in more methods."""
+    def add(
+        self, methods: Sequence[Method], views: tuple[str, ...] | None = None
+    ) -> None:
+        """Take in more methods, fitted to some of the views only if these are given."""
         for method in methods:
             self.methods.append(method)
             if method.supervised and not self._train_labelled:
@@ -152,16 +150,15 @@ class Study:
             if missing:
                 self.skipped[method.name] = f"not run: needs {missing}"
                 continue
-            views = self._views.get(method.name)
             same = (method, self.source, self.n_clusters)
             self.tasks += [
                 Task(*same, seed, self._looks, self.device, views)
                 for seed in range(self.seeds if method.seeded else 1)
             ]
 
-    def add_sagl(self, settings: Mapping[str, Any], name: str = "") -> str:
+    def add_sagl(self, settings: Mapping[str, Any]) -> str:
         """Take in SAGL with these settings, which come before ``params``; its name."""
-        name = name or ",".join(f"{key}={shown(v)}" for key, v in settings.items())
+        name = ",".join(f"{key}={shown(v)}" for key, v in settings.items())
         params = {**self.params, **settings}
         self.resolved(params)
         if name not in self._settings:

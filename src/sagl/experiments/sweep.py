@@ -8,6 +8,7 @@ there are any, are shown beside that for information and take no part in the cho
 from __future__ import annotations
 
 import importlib
+import math
 import shlex
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,6 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import numpy as np
 from scipy.stats import spearmanr
 
 from sagl.checks import integer
@@ -29,7 +29,7 @@ from sagl.parameters import option_of, sagl_parameters
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Range", "Sampler", "Sweep", "fit_command", "grid_points", "sweep"]
+__all__ = ["Range", "Sweep", "fit_command", "sweep"]
 
 _ROUND = 4  # proposals before their scores are looked at
 _DIGITS = 4  # of a proposed number: more would be noise, and hard to read
@@ -68,16 +68,6 @@ class Range(NamedTuple):
     log: bool = True
 
 
-def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Every combination of the values.
-
-    >>> grid_points({"gamma": [5, 10], "gate": ["none"]})
-    [{'gamma': 5, 'gate': 'none'}, {'gamma': 10, 'gate': 'none'}]
-    """
-    values = [distinct(name, tried) for name, tried in grid.items()]
-    return [dict(zip(grid, point, strict=True)) for point in product(*values)]
-
-
 def distinct(name: str, values: Sequence[Any]) -> list[Any]:
     """The values of a setting, refused if there is none or one of them twice."""
     if not values:
@@ -88,74 +78,39 @@ def distinct(name: str, values: Sequence[Any]) -> list[Any]:
     return list(values)
 
 
-class Sampler:
-    """Proposals of optuna's TPE sampler, which learns from the scores it is given.
+def search_space(
+    grid: Mapping[str, Sequence[Any]], ranges: Mapping[str, Range]
+) -> dict[str, Any]:
+    """Values and ranges of settings as optuna has them."""
+    forms = _optuna().distributions
+    space = {
+        name: forms.CategoricalDistribution(distinct(name, tried))
+        for name, tried in grid.items()
+    }
+    parameters = sagl_parameters()
+    for name, (low, high, log) in ranges.items():
+        whole = name in parameters and parameters[name].is_whole
+        fault = ""
+        if not low < high < math.inf:
+            fault = "is no range; the first number must be the smaller one"
+        elif log and low <= 0:
+            fault = "cannot be logarithmic; start above 0"
+        elif whole and not (isinstance(low, int) and isinstance(high, int)):
+            fault = "is for a whole number: give whole numbers"
+        if fault:
+            raise ValueError(f"--range {name}: {low:g}..{high:g} {fault}")
+        form = forms.IntDistribution if whole else forms.FloatDistribution
+        space[name] = form(low, high, log=log)
+    return space
 
-    It is seeded and asked in rounds, and given the scores in the order in which it was
-    asked: the same scores lead to the same proposals, however many runs went on at once
-    and however often the search was interrupted. So a search is taken up by asking
-    again, and the runs that are kept answer for what was done.
 
-    Parameters
-    ----------
-    grid : mapping of a setting to its values
-    ranges : mapping of a setting to its Range
-    seed : int
-    """
-
-    def __init__(
-        self,
-        grid: Mapping[str, Sequence[Any]],
-        ranges: Mapping[str, Range],
-        seed: int = 0,
-    ) -> None:
-        try:
-            optuna = importlib.import_module("optuna")
-        except ImportError as error:
-            raise ValueError(
-                f'searching with optuna needs it: pip install "sagl[sweep]" ({error})'
-            ) from None
-        forms = optuna.distributions
-        self._space: dict[str, Any] = {
-            name: forms.CategoricalDistribution(distinct(name, tried))
-            for name, tried in grid.items()
-        }
-        parameters = sagl_parameters()
-        for name, (low, high, log) in ranges.items():
-            whole = name in parameters and parameters[name].is_whole
-            fault = ""
-            if not low < high < np.inf:
-                fault = "is no range; the first number must be the smaller one"
-            elif log and low <= 0:
-                fault = "cannot be logarithmic; start above 0"
-            elif whole and not (isinstance(low, int) and isinstance(high, int)):
-                fault = "is for a whole number: give whole numbers"
-            if fault:
-                raise ValueError(f"--range {name}: {low:g}..{high:g} {fault}")
-            form = forms.IntDistribution if whole else forms.FloatDistribution
-            self._space[name] = form(low, high, log=log)
-        before = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._study = optuna.create_study(
-            direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed)
-        )
-        optuna.logging.set_verbosity(before)
-        self._failed = optuna.trial.TrialState.FAIL
-        self._asked: list[Any] = []
-
-    def ask(self, count: int) -> list[dict[str, Any]]:
-        """So many settings, before the score of any of them is known."""
-        self._asked = [self._study.ask(self._space) for _ in range(count)]
-        return [
-            {name: _rounded(value) for name, value in trial.params.items()}
-            for trial in self._asked
-        ]
-
-    def tell(self, scores: Sequence[float | None]) -> None:
-        """The scores of what was asked last, higher is better; None for a failure."""
-        for trial, score in zip(self._asked, scores, strict=True):
-            state = self._failed if score is None else None
-            self._study.tell(trial, score, state=state)
+def _optuna() -> Any:
+    try:
+        return importlib.import_module("optuna")
+    except ImportError as error:
+        raise ValueError(
+            f'searching with optuna needs it: pip install "sagl[sweep]" ({error})'
+        ) from None
 
 
 def _rounded(value: Any) -> Any:
@@ -164,6 +119,12 @@ def _rounded(value: Any) -> Any:
 
 class Sweep(Study):
     """Settings of SAGL, tried and scored without labels.
+
+    Proposals of optuna's TPE sampler learn from the scores. It is seeded, asked in
+    rounds, and given the scores in the order in which it was asked: the same scores
+    lead to the same proposals, however many runs went on at once and however often the
+    search was interrupted. So a search is taken up by asking again, and the runs that
+    are kept answer for what was done.
 
     Parameters
     ----------
@@ -203,40 +164,57 @@ class Sweep(Study):
         grid, ranges = dict(grid or {}), dict(ranges or {})
         _check_search(grid, ranges, search, params or {})
         self._trials = integer("trials", trials, 1)
-        self._sampler = Sampler(grid, ranges) if search == "optuna" else None
+        self._space = search_space(grid, ranges) if search == "optuna" else None
         options = {"seeds": 3, "looks": 1, "params": params, **options}
         super().__init__(source, [], out, n_clusters=n_clusters, **options)
-        ends = {name: [low, high] for name, (low, high, _) in ranges.items()}
-        points = grid_points({**grid, **ends})
+        values = {name: distinct(name, tried) for name, tried in grid.items()}
+        values |= {name: [low, high] for name, (low, high, _) in ranges.items()}
+        points = [
+            dict(zip(values, point, strict=True)) for point in product(*values.values())
+        ]
         searched = {self.resolved({**self.params, **point}).refine for point in points}
         self._cautions = []
         if len(searched) == 1:
             self._cautions = cautions([*grid, *ranges], searched.pop())
         for line in self._cautions:
             warnings.warn(line, stacklevel=2)
-        if self._sampler is None:
+        if self._space is None:
             for point in points:
                 self.add_sagl(point)
 
     @property
     def total(self) -> int:
-        if self._sampler is None:
+        if self._space is None:
             return super().total
         return self._trials * self.seeds
 
     def rounds(self) -> Iterator[Sequence[Task]]:
-        if self._sampler is None:
+        if self._space is None:
             yield self.tasks
             return
+        optuna = _optuna()
+        before = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        proposals = optuna.create_study(
+            direction="maximize", sampler=optuna.samplers.TPESampler(seed=0)
+        )
+        optuna.logging.set_verbosity(before)
         for start in range(0, self._trials, _ROUND):
-            points = self._sampler.ask(min(_ROUND, self._trials - start))
-            names = [self.add_sagl(point) for point in points]
+            count = min(_ROUND, self._trials - start)
+            trials = [proposals.ask(self._space) for _ in range(count)]
+            names = [
+                self.add_sagl({n: _rounded(value) for n, value in trial.params.items()})
+                for trial in trials
+            ]
             asked = [task for task in self.tasks if task.method.name in names]
             yield asked
             if any(self.result(task) is None for task in asked):
                 return  # the time was up: the same round is asked for next time
             rows = {row.name: row for row in super().rows()}
-            self._sampler.tell([rows[name].score for name in names])
+            for trial, name in zip(trials, names, strict=True):
+                score = rows[name].score
+                failed = optuna.trial.TrialState.FAIL if score is None else None
+                proposals.tell(trial, score, state=failed)
 
     @property
     def best(self) -> dict[str, Any] | None:
