@@ -5,7 +5,6 @@ import json
 import pytest
 
 from sagl.cli.sweep import parse_ranges
-from sagl.experiments.sweep import Range
 from tests.experiments.small_runs import run_in_this_process, write_split
 
 QUICK = ("--param", "steps=20", "--seeds", "1", "--param", "refine=false")
@@ -70,9 +69,9 @@ def test_bad_input_is_one_line(command, tmp_path, sagl_cli):
 
 def test_ranges():
     assert parse_ranges(["gamma=1..50", "beta=0.1..1:linear", "dropout=0..0.5"]) == {
-        "gamma": Range(1, 50),
-        "beta": Range(0.1, 1, log=False),
-        "dropout": Range(0, 0.5, log=False),
+        "gamma": (1, 50, True),
+        "beta": (0.1, 1, False),
+        "dropout": (0, 0.5, False),
     }
     for bad in ("gamma", "gamma=1", "gamma=1..x", "gamma=1..2:log2", "=1..2"):
         with pytest.raises(ValueError, match=r"expected NAME=LOW\.\.HIGH"):

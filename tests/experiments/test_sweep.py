@@ -68,6 +68,9 @@ def test_the_best_by_score(source, tmp_path, ran):
     found = json.loads((tmp_path / "out" / "table.json").read_text())["found"]
     assert found["best"] == made.best
     assert "--no-refine" in found["command"]
+    model = eval(found["python"], {"SAGL": SAGL})
+    params = {**REST, **made.best, "n_clusters": 3}
+    assert {name: model.get_params()[name] for name in params} == params
     known = found["for_information_not_used"]
     assert known["best_acc_by_score"] == rows[0].mean["acc"]
     text = "\n".join(made.sentences())

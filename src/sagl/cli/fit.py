@@ -6,8 +6,6 @@ import inspect
 from pathlib import Path
 from typing import Any, Literal
 
-import typer
-
 from sagl.cli.info import describe, show
 from sagl.cli.options import (
     BACKBONES,
@@ -16,6 +14,7 @@ from sagl.cli.options import (
     JSON,
     VIEWS,
     answer,
+    argument,
     extraction,
     listed,
     option,
@@ -75,10 +74,10 @@ def fit(
     options: dict[str, Any],
     clusters: str = option(..., "The number of clusters, or auto.", metavar="N|auto"),
     out: Path = option(..., "The run directory.", metavar="RUN"),
-    source: str | None = typer.Argument(
+    source: str | None = argument(
         None,
-        metavar="[SOURCE]",
-        help="Samples for --backbone, e.g. a folder of images, or a feature store.",
+        "Samples for --backbone, e.g. a folder of images, or a feature store.",
+        "[SOURCE]",
     ),
     seed: int = option(0, "Seed of everything random."),
     graph_file: bool | None = option(

@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 
 from sagl.cli.options import (
     DEVICE,
     WORKERS,
+    argument,
     listed,
     option,
     print_json,
@@ -29,11 +29,10 @@ _SETTINGS = ("name", "train", "test", "C", "lr", "B", "γ", "β", "dropout")
 @takes(running)
 def reproduce(
     runs: Running,
-    dataset: str | None = typer.Argument(
+    dataset: str | None = argument(
         None,
-        metavar="DATASET",
-        help="pets, kitti, flowers, caltech101, eurosat, sun397, food101 or imagenet.",
-        show_default=False,
+        "pets, kitti, flowers, caltech101, eurosat, sun397, food101 or imagenet.",
+        "DATASET",
     ),
     root: Path | None = option(
         None,

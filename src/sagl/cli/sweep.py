@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sagl.cli.options import option, takes
 from sagl.cli.study import (
@@ -13,9 +12,6 @@ from sagl.cli.study import (
     parse_values,
     study_options,
 )
-
-if TYPE_CHECKING:
-    from sagl.experiments.sweep import Range
 
 
 @takes(study_options, seeds=3, out=Path("sweep"))
@@ -64,10 +60,8 @@ def sweep(
     )
 
 
-def parse_ranges(texts: list[str] | None) -> dict[str, Range]:
-    """``NAME=LOW..HIGH`` or ``NAME=LOW..HIGH:linear``."""
-    from sagl.experiments.sweep import Range
-
+def parse_ranges(texts: list[str] | None) -> dict[str, tuple[float, float, bool]]:
+    """Lows, highs, and whether between them is logarithmic."""
     form = "NAME=LOW..HIGH or NAME=LOW..HIGH:linear"
     range_of = {}
     for name, text in parse_pairs("--range", texts, form).items():
@@ -77,5 +71,5 @@ def parse_ranges(texts: list[str] | None) -> dict[str, Range]:
         numbers = all(type(value) in (int, float) for value in values)
         if not (numbers and (scale == "linear" or not colon)):
             raise ValueError(f"--range {name}={text}: expected {form}")
-        range_of[name] = Range(*values, log=values[0] > 0 and not colon)
+        range_of[name] = (*values, values[0] > 0 and not colon)
     return range_of
