@@ -1,7 +1,9 @@
 """``sagl compare``: what its options mean, and what it refuses."""
 
 import json
+import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -99,3 +101,25 @@ def test_prints_and_keeps_the_table(tmp_path, monkeypatch, capsys):
     assert found["rows"][0]["mean"]["acc"] == 1
     assert found["n_clusters"] == 3
     assert json.loads((out / "table.json").read_text())["rows"] == found["rows"]
+
+
+def test_a_killed_comparison_is_taken_up(tmp_path):
+    """Killed for good after its first run: the second time that run is not repeated."""
+    split, out = write_split(tmp_path / "split"), tmp_path / "out"
+    command = [sys.executable, "-m", "sagl", "compare", "--data", split, "--out", out]
+    command += ["--methods", "kmeans", "--seeds", "3"]
+    runs = out / "runs"
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while not list(runs.glob("kmeans-0-*.json")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert not (out / "table.md").exists()
+    [first] = runs.glob("kmeans-0-*.json")
+    before = first.stat().st_mtime_ns
+    subprocess.run(command, check=True, capture_output=True)
+    assert first.stat().st_mtime_ns == before
+    assert sorted(path.suffix for path in runs.iterdir()) == [".json"] * 3
+    table = json.loads((out / "table.json").read_text())
+    assert table["rows"][0]["runs"] == 3

@@ -14,7 +14,6 @@ from sagl.cli.study import (
     find_data,
     parse_pairs,
     parse_values,
-    running,
     show_runs,
     show_study,
 )
@@ -113,7 +112,7 @@ def test_an_interruption_says_how_to_go_on(capsys):
 
 def test_jobs_are_checked():
     with pytest.raises(ValueError, match="--jobs must be at least 1; got 0"):
-        running(jobs=0)
+        Running(jobs=0)
 
 
 def test_progress_has_what_is_known(capsys):

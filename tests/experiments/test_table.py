@@ -71,8 +71,8 @@ def test_figures_of_the_paper():
     assert pets["sagl-paper"].ari == pytest.approx(0.9535)
     assert pets["cpp"].nmi == pytest.approx(0.8099)
     assert published_figures("imagenet1k_dino")["linear-probe"].acc == 0.8704
-    assert published_figures("KITTI")["srlf"].only_published
-    assert not published_figures("KITTI")["turtle"].only_published
+    assert published_figures("KITTI")["srlf"].title == "SRLF"
+    assert published_figures("KITTI")["turtle"].title == "TURTLE"
 
 
 @pytest.mark.parametrize("name", ["", "views", "handwritten", "my_pets"])

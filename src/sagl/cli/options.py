@@ -1,7 +1,7 @@
 """Options that several commands share, each declared once, and how commands take them.
 
-A group of options is a function: its parameters are the options, what it returns is
-what they say. ``@takes(group)`` adds them to a command, which gets that value.
+A group of options is a function or a class: its parameters are the options, what it
+returns is what they say. ``@takes(group)`` adds them to a command, which gets that.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _options(
 
     Only theirs: what a group returns may be known to type checkers alone.
     """
-    names = getattr(function, "__globals__", {})
+    names = vars(sys.modules[function.__module__])
     options = {}
     for option in list(inspect.signature(function).parameters.values())[skip:]:
         made = option.annotation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from sagl.cli.options import (
     taken_up,
     takes,
 )
-from sagl.cli.study import SEEDS, Running, narrow_table, run_option, running
+from sagl.cli.study import SEEDS, Running, narrow_table, run_option
 
 if TYPE_CHECKING:
     from sagl.experiments.reproduce import Preset
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _SETTINGS = ("name", "train", "test", "C", "lr", "B", "γ", "β", "dropout")
 
 
-@takes(running)
+@takes(Running)
 def reproduce(
     runs: Running,
     dataset: str | None = argument(
@@ -128,12 +129,10 @@ def reproduce(
     )
     if minutes is not None:
         minutes = max(0.0, minutes - (time.monotonic() - start) / 60)
-    runs._replace(minutes=minutes).run(study)
+    replace(runs, minutes=minutes).run(study)
 
 
 def _show_presets(presets: list[Preset], as_json: bool) -> None:
-    from dataclasses import asdict
-
     if as_json:
         print_json([asdict(preset) for preset in presets])
         return

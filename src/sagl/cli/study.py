@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -73,13 +74,18 @@ def find_data(
     return Source("views", train, test)
 
 
-class Running(NamedTuple):
+@dataclass(frozen=True)
+class Running:
     """How the runs of a study are done and shown."""
 
-    jobs: int
-    minutes: float | None
-    quiet: bool
-    as_json: bool
+    jobs: int = run_option(1, "Runs at the same time.")
+    minutes: float | None = run_option(None, "Stop after so many minutes.")
+    quiet: bool = QUIET
+    as_json: bool = JSON
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise ValueError(f"--jobs must be at least 1; got {self.jobs}")
 
     def run(self, study: Study) -> None:
         """Run it, write everything, and show it."""
@@ -93,49 +99,41 @@ class Running(NamedTuple):
             show_study(study, files)
 
 
-def running(
-    jobs: int = run_option(1, "Runs at the same time."),
-    minutes: float | None = run_option(None, "Stop after so many minutes."),
-    quiet: bool = QUIET,
-    as_json: bool = JSON,
-) -> Running:
-    if jobs < 1:
-        raise ValueError(f"--jobs must be at least 1; got {jobs}")
-    return Running(jobs, minutes, quiet, as_json)
-
-
-class StudyOptions(NamedTuple):
+@dataclass(frozen=True)
+class StudyOptions:
     """What every study is made with, and how its runs are done."""
 
-    arguments: dict[str, Any]
+    source: Source
     runs: Running
-
-    def run(self, made: Callable[..., Study], **more: Any) -> None:
-        """Make the study and run it."""
-        self.runs.run(made(**{**self.arguments, **more}))
-
-
-@takes(find_data, running)
-def study_options(
-    source: Source,
-    runs: Running,
     param: list[str] | None = option(
         None,
         "A parameter of SAGL for all runs, e.g. steps=500. Repeat.",
         metavar="NAME=VALUE",
-    ),
+    )
     clusters: int | None = option(
         None, "By default as many as there are distinct labels."
-    ),
-    seeds: int = SEEDS,
+    )
+    seeds: int = SEEDS
     out: Path = run_option(
         Path("study"), "Results are kept, and taken up, here.", metavar="DIR"
-    ),
-    device: str = DEVICE,
-) -> StudyOptions:
-    params = {n: parse_value(v) for n, v in parse_pairs("--param", param).items()}
-    arguments = {"source": source, "out": out, "params": params, "device": device}
-    return StudyOptions({**arguments, "n_clusters": clusters, "seeds": seeds}, runs)
+    )
+    device: str = DEVICE
+
+    def run(self, made: Callable[..., Study], **more: Any) -> None:
+        """Make a study and run it; ``more`` is what it takes beside the options."""
+        pairs = parse_pairs("--param", self.param)
+        arguments = {
+            "source": self.source,
+            "out": self.out,
+            "params": {name: parse_value(value) for name, value in pairs.items()},
+            "n_clusters": self.clusters,
+            "seeds": self.seeds,
+            "device": self.device,
+        }
+        self.runs.run(made(**{**arguments, **more}))
+
+
+study_options = takes(find_data, Running)(StudyOptions)
 
 
 def show_runs(total: int, quiet: bool) -> Callable[[Any, dict[str, Any]], None]:

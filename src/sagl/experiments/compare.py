@@ -22,6 +22,7 @@ from sagl.evaluation.cka import cka_matrix
 from sagl.experiments.study import SCORE, Study
 from sagl.experiments.sweep import cautions, distinct
 from sagl.experiments.table import (
+    ONLY_PUBLISHED,
     Row,
     best_by_score,
     marked,
@@ -51,7 +52,7 @@ class Comparison(Study):
 
     def rows(self) -> list[Row]:
         """Those of the methods, and methods of the paper that cannot be run."""
-        return with_published(super().rows(), self.source.name, more=None)
+        return with_published(super().rows(), self.source.name, ONLY_PUBLISHED)
 
 
 class Ablation(Study):

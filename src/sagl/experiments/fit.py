@@ -17,6 +17,7 @@ import re
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +39,7 @@ from sagl.features.split import Input, Source, open_input, read_input
 from sagl.features.store import Join, is_store
 from sagl.run import COUNT, FEATURES, GRAPH, GRAPH_LIMIT, SOURCE, refuse_existing_run
 from sagl.selection import label_free_score
-from sagl.storage import replacing, write_json
+from sagl.storage import replacing, write_json, write_text
 from sagl.training.callbacks import Callback
 from sagl.training.checkpoint import FILE_NAME
 from sagl.training.trainer import Trainer
@@ -236,19 +237,19 @@ def run_apart(
 ) -> Result:
     """Run a task in a process of its own, which writes its result to ``file``.
 
-    An earlier result stays until there is a new one. ``why_stop`` is asked all the
-    while; a process that is stopped leaves nothing.
+    An earlier result stays until there is a new one; what a process that failed has
+    printed is kept beside it. ``why_stop`` is asked all the while; a process that is
+    stopped leaves nothing.
     """
-    log = file.with_suffix(".log")
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
     order: str | None = json.dumps(task.as_dict())
-    with log.open("wb") as said:
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "sagl.experiments.fit", str(file)],
             env={**os.environ, **limits},
             stdin=subprocess.PIPE,
-            stdout=said,
-            stderr=said,
+            stdout=log,
+            stderr=log,
             text=True,
         )
         while process.poll() is None:
@@ -260,14 +261,18 @@ def run_apart(
             if reason and process.poll() is None:
                 process.kill()
                 process.wait()
-                log.unlink()
                 return {"error": f"stopped: {reason}"}
+        log.seek(0)
+        said = log.read()
     result = read_result(file) if process.returncode == 0 else None
     if result is None:
-        result = {"error": _last_words(log, process.returncode)}
+        result = {"error": _last_words(said, process.returncode)}
         write_json(file, result)
-    if "error" not in result:
-        log.unlink()
+    log_file = file.with_suffix(".log")
+    if "error" in result:
+        write_text(log_file, said)
+    else:
+        log_file.unlink(missing_ok=True)
     return result
 
 
@@ -280,13 +285,12 @@ def read_result(file: Path) -> Result | None:
     return result
 
 
-def _last_words(log: Path, code: int) -> str:
-    """Why a process ended without a result."""
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+def _last_words(said: str, code: int) -> str:
+    """Why a process that printed this ended without a result."""
+    last = next((line for line in reversed(said.split("\n")) if line.strip()), "")
     if code < 0:
-        return f"killed by signal {-code}; out of memory? {said}".strip()
-    return f"ended with code {code}: {said}"
+        return f"killed by signal {-code}; out of memory? {last.strip()}".strip()
+    return f"ended with code {code}: {last.strip()}"
 
 
 def main(file: str) -> None:

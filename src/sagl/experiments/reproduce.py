@@ -51,6 +51,7 @@ BACKBONES = ("dinov3-l", "siglip2-l-384")
 # SAGL as the paper has it and its ablations: these are trained by the preset.
 BY_PRESET = ("sagl-paper", "sagl-w", "sagl-i", "sagl-b")
 DEFAULT_METHODS = (*BY_PRESET, "sagl", "kmeans", "linear-probe")
+_SETTINGS = ("learning_rate", "batch_size", "gamma", "beta", "dropout")
 _EXTRACTED = "backbones.json"
 
 
@@ -75,21 +76,14 @@ class Preset:
 
     def settings(self, epochs: int | None = None) -> dict[str, Any]:
         """Parameters for ``SAGL``; ``epochs`` shortens the training."""
-        names = ("learning_rate", "batch_size", "gamma", "beta", "dropout")
-        own = {name: getattr(self, name) for name in names}
+        own = {name: getattr(self, name) for name in _SETTINGS}
         return {"recipe": "paper", **own, "epochs": epochs or self.epochs}
 
 
 def _preset(line: Mapping[str, str]) -> Preset:
     data = DATASETS[line["name"]]
-    numbers: dict[str, Any] = {
-        name: float(line[name])
-        for name in ("learning_rate", "gamma", "beta", "dropout")
-    }
-    numbers["batch_size"] = int(line["batch_size"])
-    for name in ("n_train", "n_test", "n_classes"):
-        numbers[name] = getattr(data, name)
-    return Preset(**{**line, **numbers})
+    sizes = {name: getattr(data, name) for name in ("n_train", "n_test", "n_classes")}
+    return Preset(**{**line, **{n: json.loads(line[n]) for n in _SETTINGS}, **sizes})
 
 
 PRESETS = {line["name"]: _preset(line) for line in lines_of("presets.csv")}
@@ -154,7 +148,7 @@ class Reproduction(Study):
 
     def rows(self) -> list[Row]:
         """Those of the methods, and after them what the paper has and was not run."""
-        return with_published(super().rows(), self.preset.title, more=True)
+        return with_published(super().rows(), self.preset.title, self.published)
 
     def texts(self, rows: Sequence[Row]) -> list[dict[str, str]]:
         """With the paper's figures, and the ACC of the worst seed."""

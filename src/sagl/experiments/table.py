@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -32,7 +32,7 @@ PUBLISHED = MEASURES[:3]  # that the paper has figures of
 NOT_RUN = "published, not run"
 # Rows that cannot be run: SRLF has neither a public description nor code, and
 # MIM-Refiner is a backbone (k-means is what evaluates it on its features).
-_ONLY_PUBLISHED = {"srlf": "SRLF", "mim-refiner": "MIM-Refiner"}
+ONLY_PUBLISHED = {"srlf": "SRLF", "mim-refiner": "MIM-Refiner"}
 # How a family may be called in a view's name; of CLIP the paper used ViT-L/14 only.
 _FAMILIES = {
     "dinov3": "DINOv3",
@@ -41,6 +41,7 @@ _FAMILIES = {
     "clipl14": "CLIP ViT-L/14",
     "clipvitl14": "CLIP ViT-L/14",
 }
+_SUPERVISED = {name for name, method in METHODS.items() if method.supervised}
 _KMEANS, _TURTLE = "kmeans", "turtle"
 _HEAD_START = 0.10  # "k-means plus ten points"
 NEVER = "—"
@@ -277,7 +278,6 @@ class Published(NamedTuple):
     acc: float
     nmi: float | None
     ari: float | None
-    only_published: bool  # of a method that cannot be run
 
 
 def published_figures(name: str) -> dict[str, Published]:
@@ -319,32 +319,29 @@ def _of_dataset(file: str, name: str) -> list[dict[str, str]]:
 
 def _published(line: Mapping[str, str]) -> Published:
     name = line.get("method", "sagl-paper")
-    title = _ONLY_PUBLISHED.get(name) or METHODS[name].title
+    title = ONLY_PUBLISHED.get(name) or METHODS[name].title
     acc, nmi, ari = (
         round(float(line[m]) / 100, 6) if line[m] else None for m in PUBLISHED
     )
-    return Published(title, acc or 0.0, nmi, ari, name in _ONLY_PUBLISHED)
+    return Published(title, acc or 0.0, nmi, ari)
 
 
 def with_published(
-    rows: Sequence[Row], name: str, *, more: bool | None = False
+    rows: Sequence[Row], name: str, also: Container[str] = ()
 ) -> list[Row]:
     """The rows, with the paper's ACC on the data set that ``name`` begins with.
 
-    ``more`` asks for rows of what the paper has and was not run; None for those alone
-    that cannot be run.
+    Methods of the paper that were not run have a row if they are in ``also``.
     """
     figures = published_figures(name)
-    rows = [
-        replace(row, published_acc=figures[row.name].acc)
-        if row.name in figures
-        else row
-        for row in rows
-    ]
     there = {row.name for row in rows}
-    for name, figure in figures.items():
-        if name not in there and (figure.only_published if more is None else more):
-            supervised = name in METHODS and METHODS[name].supervised
-            row = Row(name, figure.title, supervised, 0, note=NOT_RUN)
-            rows.append(replace(row, published_acc=figure.acc))
+    more = [
+        Row(method, figure.title, method in _SUPERVISED, 0, note=NOT_RUN)
+        for method, figure in figures.items()
+        if method in also and method not in there
+    ]
+    rows = [
+        replace(row, published_acc=getattr(figures.get(row.name), "acc", None))
+        for row in [*rows, *more]
+    ]
     return sorted(rows, key=lambda row: (row.supervised, row.note == NOT_RUN))
