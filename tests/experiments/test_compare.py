@@ -88,8 +88,10 @@ class TestAblation:
         assert rows["sagl-paper"].published_acc == pytest.approx(0.9757)
         assert all(row.label_free["total"] > 0 for row in rows.values())
         columns, lines, head = study.table()
-        assert columns[:5] == ["method", "ACC", "NMI", "ARI", "score"]
-        assert "to TURTLE" not in columns
+        assert columns == [
+            *("method", "ACC", "NMI", "ARI", "score", "AMI", "clusters", "seconds"),
+            *("peak MiB", "published"),
+        ]
         assert head == 1
         assert len(lines) == len(ABLATIONS)
         assert "inductive: test samples, each predicted alone" in study.heading()
@@ -235,6 +237,12 @@ class TestCombination:
         assert found["all_views_acc"] == whole.mean["acc"]
         written = study.write()
         assert {"cka.png", "combinations.png", "combinations.svg"} <= set(written)
+        columns, _, head = study.table()
+        assert columns == [
+            *("views", "CKA", "score", "", "ACC", "NMI", "ARI", "AMI", "clusters"),
+            *("seconds", "peak MiB"),
+        ]
+        assert head == 2
         [sentence] = study.sentences()
         assert f"{found['best_acc']:.3f} at best" in sentence
         assert "the fitted samples" in study.heading()
