@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sagl.cli.info import describe, show
 from sagl.cli.options import (
@@ -99,8 +99,11 @@ def fit(
     from sagl.run import refuse_existing_run
 
     refuse_existing_run(out)
+    n_clusters = _number_or_word(clusters)
+    if isinstance(n_clusters, str) and n_clusters != "auto":
+        raise ValueError(f"--clusters must be a number or auto; got {clusters!r}")
     model = SAGL(
-        _cluster_number(clusters),
+        n_clusters,
         random_state=seed,
         device=options["device"],
         verbose=options["progress"],
@@ -126,12 +129,3 @@ def fit(
             source=given.source,
         )
     answer(describe(out), as_json, show)
-
-
-def _cluster_number(text: str) -> int | Literal["auto"]:
-    if text == "auto":
-        return "auto"
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"--clusters must be a number or auto; got {text!r}") from None
