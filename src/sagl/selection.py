@@ -20,6 +20,11 @@ from sagl.search.space import Space
 from sagl.training.feed import standardized
 from sagl.views import Views
 
+__all__ = [
+    *("ViewChoice", "ViewSubset", "best_partition", "choose_views"),
+    *("estimate_n_clusters", "label_free_score"),
+]
+
 _MAX_SAMPLES = 5000
 _MAX_COUNTED = 3000
 _LEAST_COUNTED = 32
@@ -110,8 +115,7 @@ def estimate_n_clusters(
     >>> found.best, found.sure
     (5, True)
     """
-    views = _checked_views(views)
-    rows = _some_rows(len(views), max_samples, random_state)
+    views, rows = _some_rows(views, max_samples, random_state)
     if len(rows) < _LEAST_COUNTED:
         raise ValueError(
             f"{len(rows)} samples are too few to count clusters in; it takes "
@@ -169,8 +173,7 @@ def choose_views(
     progress : bool, default=False
         Show a progress bar on stderr.
     """
-    views = _checked_views(views)
-    rows = _some_rows(len(views), max_samples, random_state)
+    views, rows = _some_rows(views, max_samples, random_state)
     C = integer("n_clusters", n_clusters, 2)
     if len(rows) // 2 < C:
         raise ValueError(
@@ -208,38 +211,34 @@ def choose_views(
 
 
 def _checked_candidates(candidates: Sequence[int], n_samples: int) -> list[int]:
-    found = sorted({integer("a candidate", count, 2) for count in candidates})
-    if len(found) < 3:
-        raise ValueError(f"give three or more different candidates; got {found}")
-    if found[-1] > n_samples // 2:
+    counts = sorted({integer("a candidate", count, 2) for count in candidates})
+    if len(counts) < 3:
+        raise ValueError(f"give three or more different candidates; got {counts}")
+    if counts[-1] > n_samples // 2:
         raise ValueError(
-            f"{found[-1]} clusters are too many for {n_samples} samples; "
+            f"{counts[-1]} clusters are too many for {n_samples} samples; "
             f"the most is {n_samples // 2}"
         )
-    return found
+    return counts
 
 
 def _space_and_codes(
     views: Any, partitions: Sequence[ArrayLike], max_samples: int
 ) -> tuple[Space, list[torch.Tensor], int]:
-    views = _checked_views(views)
+    views, rows = _some_rows(views, max_samples, 0)
     coded = [_codes(labels, len(views)) for labels in partitions]
-    rows = _some_rows(len(views), max_samples, 0)
     n_clusters = max(int(codes.max()) for codes in coded) + 1
     features = standardized(views, rows, torch.device("cpu"))
     space = Space(features, SearchConfig().neighbours(len(rows), n_clusters))
     return space, [torch.from_numpy(c[rows]) for c in coded], n_clusters
 
 
-def _checked_views(given: Any) -> Views:
+def _some_rows(given: Any, most: int, seed: int) -> tuple[Views, NDArray[np.int64]]:
+    """The views, checked, and which of their rows are looked at, in order."""
     views = given if isinstance(given, Views) else Views(given)
     views.check_values()
     views.check_spread()
-    return views
-
-
-def _some_rows(n: int, most: int, seed: int) -> NDArray[np.int64]:
-    return np.sort(np.random.default_rng(seed).permutation(n)[:most])
+    return views, np.sort(np.random.default_rng(seed).permutation(len(views))[:most])
 
 
 def _codes(labels: ArrayLike, n: int) -> NDArray[np.int64]:

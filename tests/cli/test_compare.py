@@ -1,12 +1,14 @@
 """``sagl compare``: what its options mean, and what it refuses."""
 
 import json
+import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
-from sagl.cli.compare import _param, parse_methods
+from sagl.cli.compare import parse_methods
 from sagl.cli.main import run
 from tests.experiments.small_runs import write_split
 
@@ -20,24 +22,17 @@ def sagl(monkeypatch, capsys, *arguments):
     return end.value.code or 0, captured.out, captured.err
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("turtle:steps=10", ("turtle", "steps", 10)),
-        ("sagl:graph=dense", ("sagl", "graph", "dense")),
-        ("my.module:Toy:rate=0.5", ("my.module:Toy", "rate", 0.5)),
-        ("sagl:gate=null", ("sagl", "gate", None)),
-        ("sagl:name=a=b", ("sagl", "name", "a=b")),
-    ],
-)
-def test_param(text, expected):
-    assert _param(text) == expected
+def test_param():
+    texts = ["my.module:Toy:rate=0.5", "kmeans:name=a=b", "kmeans:n_init=null"]
+    toy, kmeans = parse_methods("my.module:Toy,kmeans", texts, None, None, None)
+    assert toy.params == {"rate": 0.5}
+    assert kmeans.params == {"name": "a=b", "n_init": None}
 
 
 @pytest.mark.parametrize("text", ["turtle", "steps=3", ":steps=3", "turtle:=3"])
 def test_param_of_another_form(text):
     with pytest.raises(ValueError, match="expected METHOD:NAME=VALUE"):
-        _param(text)
+        parse_methods("turtle", [text], None, None, None)
 
 
 def test_methods_with_parameters_and_class_names(tmp_path):
@@ -106,3 +101,25 @@ def test_prints_and_keeps_the_table(tmp_path, monkeypatch, capsys):
     assert found["rows"][0]["mean"]["acc"] == 1
     assert found["n_clusters"] == 3
     assert json.loads((out / "table.json").read_text())["rows"] == found["rows"]
+
+
+def test_a_killed_comparison_is_taken_up(tmp_path):
+    """Killed for good after its first run: the second time that run is not repeated."""
+    split, out = write_split(tmp_path / "split"), tmp_path / "out"
+    command = [sys.executable, "-m", "sagl", "compare", "--data", split, "--out", out]
+    command += ["--methods", "kmeans", "--seeds", "3"]
+    runs = out / "runs"
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while not list(runs.glob("kmeans-0-*.json")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert not (out / "table.md").exists()
+    [first] = runs.glob("kmeans-0-*.json")
+    before = first.stat().st_mtime_ns
+    subprocess.run(command, check=True, capture_output=True)
+    assert first.stat().st_mtime_ns == before
+    assert sorted(path.suffix for path in runs.iterdir()) == [".json"] * 3
+    table = json.loads((out / "table.json").read_text())
+    assert table["rows"][0]["runs"] == 3

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from sagl.cli.sweep import _grid, _ranges
-from sagl.experiments.sweep import Range
+from sagl.cli.sweep import parse_ranges
 from tests.experiments.small_runs import run_in_this_process, write_split
 
 QUICK = ("--param", "steps=20", "--seeds", "1", "--param", "refine=false")
@@ -68,20 +67,28 @@ def test_bad_input_is_one_line(command, tmp_path, sagl_cli):
     assert not out.exists()
 
 
-def test_grids_and_ranges():
-    assert _grid(["gamma=5,10", "gate=none,shrink"]) == {
-        "gamma": [5, 10],
-        "gate": ["none", "shrink"],
-    }
-    assert _ranges(["gamma=1..50", "beta=0.1..1:linear", "dropout=0..0.5"]) == {
-        "gamma": Range(1, 50),
-        "beta": Range(0.1, 1, log=False),
-        "dropout": Range(0, 0.5, log=False),
+def test_ranges():
+    assert parse_ranges(["gamma=1..50", "beta=0.1..1:linear", "dropout=0..0.5"]) == {
+        "gamma": (1, 50, True),
+        "beta": (0.1, 1, False),
+        "dropout": (0, 0.5, False),
     }
     for bad in ("gamma", "gamma=1", "gamma=1..x", "gamma=1..2:log2", "=1..2"):
         with pytest.raises(ValueError, match=r"expected NAME=LOW\.\.HIGH"):
-            _ranges([bad])
-    with pytest.raises(ValueError, match="expected NAME=VALUE"):
-        _grid(["gamma"])
+            parse_ranges([bad])
     with pytest.raises(ValueError, match="gamma is given twice"):
-        _grid(["gamma=1", "gamma=2"])
+        parse_ranges(["gamma=1..2", "gamma=2..3"])
+
+
+def test_a_sweep_says_what_its_settings_do_not_decide(tmp_path, monkeypatch, sagl_cli):
+    run_in_this_process(monkeypatch)
+    split, out = write_split(tmp_path / "split"), tmp_path / "out"
+    code, shown, err = sagl_cli(
+        *("sweep", "--data", split, "--clusters", 3, "--grid", "gamma=0,1"),
+        *("--seeds", 1, "--minutes", 0, "--out", out),
+    )
+    assert code == 0, err
+    line = "gamma: of the paper's loss. Here a search finds the clusters"
+    assert f"sagl: warning: {line}" in err
+    assert line in " ".join(shown.split())
+    assert line in (out / "table.md").read_text()

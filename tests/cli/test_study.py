@@ -1,11 +1,10 @@
 """What the commands that run experiments share."""
 
-import io
 from types import SimpleNamespace
 
 import pytest
 import typer
-from rich.console import Console
+from rich.text import Text
 
 from sagl.baselines import Method
 from sagl.cli.study import (
@@ -13,47 +12,82 @@ from sagl.cli.study import (
     _fitting,
     _notes,
     find_data,
-    parse_params,
+    parse_pairs,
     parse_values,
-    print_table,
     show_runs,
+    show_study,
 )
 from sagl.experiments.table import Row
 from tests.experiments.small_runs import write_split
 
 
-def test_params():
-    texts = ["steps=20", "gate=none", "refine=false", "normalize=null"]
-    found = {"steps": 20, "gate": "none", "refine": False, "normalize": None}
-    assert parse_params(texts) == found
-    assert parse_params(None) == {}
-    with pytest.raises(ValueError, match="--param steps: expected NAME=VALUE"):
-        parse_params(["steps"])
+def test_pairs():
+    assert parse_pairs("--param", ["steps=20", " gate =a=b"]) == {
+        "steps": "20",
+        "gate": "a=b",
+    }
+    assert parse_pairs("--param", None) == {}
+    for bad in ("steps", "=20"):
+        with pytest.raises(ValueError, match=f"--param {bad}: expected NAME=VALUE"):
+            parse_pairs("--param", [bad])
+    with pytest.raises(ValueError, match="--grid a=2: a is given twice"):
+        parse_pairs("--grid", ["a=1", "a=2"])
 
 
 def test_values():
-    assert parse_values("--gamma", "1, 2.5,none") == [1, 2.5, "none"]
+    expected = [1, 2.5, "none", False, None]
+    assert parse_values("--gamma", "1, 2.5,none,false,null") == expected
     with pytest.raises(ValueError, match=r"--gamma 1,,2: expected VALUE,VALUE"):
         parse_values("--gamma", "1,,2")
 
 
 def test_columns_are_shared_out_by_width():
     columns = ["views", "ACC", "NMI", "a wider column", ""]
-    lines = [["a + b", "[bold]0.9[/bold]", "0.8", "1", "note"]]
-    assert _fitting(columns, lines, range(5), 1, 200) == [[0, 1, 2, 3, 4]]
-    assert _fitting(columns, lines, range(5), 1, 20) == [[0, 1, 2], [0, 3], [0, 4]]
-    assert _fitting(columns, lines, range(4), 1, 1) == [[0, 1], [0, 2], [0, 3]]
+    cells = [[Text(text) for text in ("a + b", "0.9", "0.8", "1", "note")]]
+    places = range(1, 5)
+    assert _fitting(columns, cells, places, 1, 200) == [[1, 2, 3, 4]]
+    assert _fitting(columns, cells, places, 1, 20) == [[1, 2], [3], [4]]
+    assert _fitting(columns, cells, [1, 2, 3], 1, 1) == [[1], [2], [3]]
 
 
-def test_lines_apart_make_a_section():
-    out = io.StringIO()
-    lines = [["a", "1"], ["b", ""], ["c", "3"]]
-    console = Console(file=out, width=40)
-    print_table(console, ["name", "x"], lines, (0, 1), apart=[False, False, True])
-    text = out.getvalue()
-    assert "a" in text
-    assert "b" not in text.replace("name", "")  # nothing to say in these columns
-    assert text.index("a ") < text.index("c ")
+class Shown:
+    """A study with three rows, of which the last used labels."""
+
+    command = "compare"
+    columns = ("ACC", "NMI", "")
+    out = "out"
+
+    def rows(self):
+        return [
+            Row("a", "[A]", False, 2),
+            Row("b", "B", False, 0, note="failed"),
+            Row("c", "C", True, 1),
+        ]
+
+    def table(self):
+        lines = [["[A]", "**0.9**", "", ""], ["B", "", "", "failed"]]
+        return ["method", "ACC", "NMI", ""], [*lines, ["C", "1.0", "0.8", ""]], 1
+
+    def heading(self):
+        return "a heading"
+
+    def sentences(self):
+        return ["to use it: sagl fit"]
+
+
+def test_rows_with_labels_are_apart_and_notes_stand_below(capsys):
+    show_study(Shown(), ["table.md"])
+    heading, _, columns, line, first, rule, last, *rest = (
+        text.rstrip() for text in capsys.readouterr().out.splitlines()
+    )
+    assert heading == "a heading"
+    assert columns.split() == ["method", "ACC", "NMI"]
+    assert first.split() == ["[A]", "0.9"]  # the best mean, without its marks
+    assert set(line.strip()) == {"─"}
+    assert rule.strip() == ""
+    assert last.split() == ["C", "1.0", "0.8"]
+    said = [text for text in rest if text]
+    assert said == ["B: failed", "to use it: sagl fit", "kept in out: table.md"]
 
 
 class Runs:
@@ -78,7 +112,7 @@ def test_an_interruption_says_how_to_go_on(capsys):
 
 def test_jobs_are_checked():
     with pytest.raises(ValueError, match="--jobs must be at least 1; got 0"):
-        Running(0, None, True, False).run(Runs())
+        Running(jobs=0)
 
 
 def test_progress_has_what_is_known(capsys):

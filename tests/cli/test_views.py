@@ -92,7 +92,7 @@ def test_a_feature_store(arrays, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give a feature store or --view"),
+        ([], "give a feature store, or views with --view"),
         (["STORE", "--view", "a=b.npy"], "one of the two"),
         (["ONE"], "there is one view only, 'a'"),
         (["ALL", "--out", "cka.bmp"], "cka.bmp: a figure is written as .png"),

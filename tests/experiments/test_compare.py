@@ -1,287 +1,298 @@
-"""Reproductions: features of both splits, methods by preset, the table, its words."""
+"""SAGL taken apart, with other settings, and what is refused of them."""
 
-import csv
-import io
 import json
-from pathlib import Path
+from math import comb
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sagl.baselines import METHODS
+from sagl.evaluation.cka import cka_matrix
 from sagl.experiments.compare import (
-    DEFAULT_METHODS,
-    HEAD,
-    Reproduction,
-    extract_features,
-    given_features,
-    preset_methods,
+    ABLATIONS,
+    MOST_COMBINATIONS,
+    Ablation,
+    Combination,
+    Comparison,
+    Sensitivity,
+    combinations_of,
 )
-from sagl.experiments.paper import PRESETS
-from sagl.experiments.table import csv_table
-from sagl.features.store import FeatureStore
-from tests.experiments.small_runs import write_split
-from tests.features.toy_extraction import tree
-
-Image = pytest.importorskip("PIL.Image")
-
-PETS = PRESETS["pets"]
-SHADES = {
-    "Abyssinian": (40, 30, 90),
-    "pug": (40, 160, 50),
-    "english_setter": (220, 190, 9),
-}
-# What a user would put into a file of their own. The second stops at the twelve
-# pictures of the test split unless a file allows it, as Ctrl-C would.
-MODELS = """
-from pathlib import Path
-import numpy as np
-
-def colours(pictures):
-    return np.stack([np.asarray(p).reshape(-1, 3).mean(axis=0) / 64 for p in pictures])
-
-def thumbnails(pictures):
-    if len(pictures) == 12 and not Path("go").exists():
-        raise KeyboardInterrupt
-    small = [p.convert("L").resize((4, 4)) for p in pictures]
-    return np.stack([np.asarray(p).ravel() / 64 for p in small])
-"""
-
-
-def make_pets(root: Path, n_train: int = 8, n_test: int = 4) -> Path:
-    """Small pictures of three breeds in the layout of the official download."""
-    rng = np.random.default_rng(0)
-    (root / "images").mkdir(parents=True)
-    (root / "annotations").mkdir()
-    lists = {"trainval": [], "test": []}
-    for breed, shade in SHADES.items():
-        for i in range(n_train + n_test):
-            name = f"{breed}_{i + 1}"
-            noise = rng.integers(-25, 25, (12, 12, 3))
-            pixels = np.clip(np.array(shade) + noise, 0, 255).astype(np.uint8)
-            Image.fromarray(pixels).save(root / "images" / f"{name}.jpg", quality=95)
-            lists["trainval" if i < n_train else "test"].append(f"{name} 1 1 1")
-    for part, lines in lists.items():
-        (root / "annotations" / f"{part}.txt").write_text("\n".join(lines) + "\n")
-    return root
+from sagl.experiments.study import Study
+from sagl.experiments.sweep import distinct
+from sagl.features.split import find_source
+from tests.experiments.small_runs import (
+    QUICK,
+    methods,
+    run_in_this_process,
+    run_some,
+    write_split,
+    write_views,
+)
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A directory in which the models can be found."""
-    (tmp_path / "toy_pets.py").write_text(MODELS)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(__import__("sys").modules, "toy_pets", raising=False)
-    return tmp_path
+def source(tmp_path):
+    return find_source(write_split(tmp_path / "split"))
 
 
-COLOURS = "toy_pets:colours#image"
-GREY = "grey=toy_pets:thumbnails#image"
+def test_settings_name_the_variant_and_come_before_the_parameters(source, tmp_path):
+    study = Study(source, [], tmp_path, params={"gamma": 1.0, "steps": 20})
+    assert study.add_sagl({"gamma": 5.0, "gate": "none"}) == "gamma=5,gate=none"
+    assert study.add_sagl({"gamma": 5.0, "gate": "none"}) == "gamma=5,gate=none"
+    [method] = study.methods  # taken in once
+    assert method.params == {"gamma": 5.0, "gate": "none", "steps": 20}
 
 
-class TestFeatures:
-    def extract(self, root, out, *backbones):
-        return extract_features(PETS, root, backbones, out, workers=0)
-
-    def test_both_splits_become_stores(self, here):
-        source = self.extract(make_pets(here / "data"), here / "out", COLOURS)
-        assert source.name == "Pets"
-        train, labels = source.train.read()
-        test, truth = source.scored.read()
-        assert (len(train), len(test)) == (24, 12)
-        assert sorted(set(labels)) == sorted(set(truth)) == sorted(SHADES)
-        store = FeatureStore.open(here / "out/features/train")
-        assert store.ids[0] == "images/Abyssinian_1.jpg"
-
-    def test_interrupted_and_taken_up(self, here):
-        root = make_pets(here / "data")
-        with pytest.raises(KeyboardInterrupt):
-            self.extract(root, here / "out", COLOURS, GREY)
-        before = tree(here / "out/features/train")
-        assert "manifest.json" in before
-        (here / "go").touch()
-        self.extract(root, here / "out", COLOURS, GREY)
-        assert tree(here / "out/features/train") == before
-        self.extract(root, here / "whole", COLOURS, GREY)
-        assert tree(here / "out") == tree(here / "whole")
-
-    def test_what_is_complete_needs_no_models(self, here, monkeypatch):
-        root = make_pets(here / "data")
-        self.extract(root, here / "out", COLOURS)
-        before = tree(here / "out")
-        (here / "toy_pets.py").unlink()
-        monkeypatch.delitem(__import__("sys").modules, "toy_pets")
-        assert self.extract(root, here / "out", COLOURS).train.names == ("colours",)
-        assert tree(here / "out") == before
-        with pytest.raises(ValueError, match="toy_pets"):  # others are still loaded
-            self.extract(root, here / "out", COLOURS, GREY)
-
-    def test_no_other_model_passes_for_one_that_is_there(self, here):
-        (here / "go").touch()
-        root = make_pets(here / "data")
-        self.extract(root, here / "out", COLOURS)
-        with pytest.raises(ValueError, match="has a view 'colours' already"):
-            self.extract(root, here / "out", "colours=toy_pets:thumbnails#image")
-
-    def test_nor_do_other_samples(self, here):
-        root = make_pets(here / "data")
-        self.extract(root, here / "out", COLOURS)
-        names = root / "annotations/trainval.txt"
-        names.write_text(names.read_text().split("\n", 1)[1])
-        with pytest.raises(ValueError, match="with other samples"):
-            self.extract(root, here / "out", COLOURS)
-
-    def test_both_splits_are_looked_at_first(self, here):
-        root = make_pets(here / "data")
-        (root / "annotations/test.txt").write_text("\n")
-        with pytest.raises(ValueError, match="the test part of pets is empty"):
-            self.extract(root, here / "out", COLOURS)
-        assert not (here / "out").exists()
-        with pytest.raises(ValueError, match="there is no such folder to read pets"):
-            self.extract(here / "nowhere", here / "out", COLOURS)
-
-    def test_given_features_take_the_papers_name(self, tmp_path):
-        split = write_split(tmp_path / "my features")
-        source = given_features(PETS, split, ["wide"])
-        assert source.name == "Pets"
-        assert source.train.names == source.scored.names == ("wide",)
-        (split / "test").rename(split / "later")
-        with pytest.raises(ValueError, match="there is no test part; Pets is fitted"):
-            given_features(PETS, split)
-
-
-class TestMethods:
-    def test_the_preset_reaches_the_papers_sagl_alone(self):
-        kitti = PRESETS["kitti"]
-        made = {m.name: m for m in preset_methods(kitti, [*DEFAULT_METHODS, "turtle"])}
-        for name in ("sagl-paper", "sagl-i", "sagl-b", "sagl-w"):
-            params = made[name].params
-            assert params["recipe"] == "paper", name
-            assert params["learning_rate"] == 5e-4, name
-            assert params["epochs"] == 600, name
-            assert made[name].title == METHODS[name].title
-        assert made["sagl-i"].params["graph"] == "identity"
-        assert made["sagl-b"].params["graph"] == "dense"
-        assert made["sagl-w"].params["gate"] == "none"
-        for name in ("sagl", "kmeans", "linear-probe", "turtle"):
-            assert made[name] == METHODS[name]
-
-    def test_a_shorter_training_is_said(self):
-        paper, own = preset_methods(PETS, ["sagl-paper", "sagl"], 20)
-        assert paper.params["epochs"] == 20
-        assert paper.title == "SAGL (paper), 20 epochs"
-        assert own == METHODS["sagl"]
-        with pytest.raises(ValueError, match="epochs"):
-            preset_methods(PETS, ["sagl"], 0)
-
-
-def result(acc, seconds=2.0):
-    scores = {"acc": acc, "nmi": acc, "ari": acc, "ami": acc, "n_clusters": 3}
-    return {
-        "scores": scores,
-        "seconds": seconds,
-        "peak_mib": 100.0,
-        "curve": [[seconds, acc]],
-    }
-
-
-@pytest.fixture
-def reproduction(tmp_path, monkeypatch):
-    """Two methods with made-up results, one that is still to be run."""
-    source = given_features(PETS, write_split(tmp_path / "split"))
-    methods = preset_methods(PETS, ["sagl-paper", "kmeans", "linear-probe"], 7)
-    out = tmp_path / "out"
-    out.mkdir()
-    found = {"sagl-paper": 0.6, "linear-probe": 0.9}
-    monkeypatch.setattr(
-        Reproduction,
-        "result",
-        lambda self, task: (
-            result(found[task.method.name] + task.seed / 10)
-            if task.method.name in found
-            else None
-        ),
-    )
-    return Reproduction(PETS, source, methods, out, epochs=7, seeds=2)
-
-
-class TestTable:
-    def test_published_stands_beside_measured(self, reproduction):
-        _, table, _ = reproduction.table()
-        lines = {
-            row.name: line for row, line in zip(reproduction.rows(), table, strict=True)
-        }
-        shown = dict(zip(HEAD[:8], lines["sagl-paper"], strict=False))
-        assert shown["method"] == "SAGL (paper), 7 epochs"
-        assert shown["ACC"] == "**0.650 ± 0.071**"
-        assert lines["sagl-paper"][2:7:2] == ["0.976", "0.973", "0.954"]  # the paper's
-        assert lines["sagl-paper"][7] == "0.600"  # the worst seed
-        assert lines["linear-probe"][2] == "0.971"
-        assert lines["linear-probe"][4] == ""  # the paper has no NMI of it
-
-    def test_what_the_paper_has_and_was_not_run_is_shown(self, reproduction):
-        rows = {row.name: row for row in reproduction.rows()}
-        assert rows["turtle"].title == "TURTLE"
-        assert rows["turtle"].note == rows["srlf"].note == "published, not run"
-        assert "not run yet" in rows["kmeans"].note
-        assert next(iter(rows)) == "sagl-paper"
-        assert list(rows)[-1] == "linear-probe"
-
-    def test_words(self, reproduction):
-        said = reproduction.protocols()
-        assert "predicted alone" in said["measured"]
-        assert "seeds 0 to 1" in said["measured"]
-        assert "480 settings × 31 checkpoints on the test labels" in said["paper"]
-        assert "not shuffled" in said["paper"]
-        assert "with labels" in said["linear probe"]
-
-    def test_departures(self, reproduction):
-        assert reproduction.departures() == [
-            "60 / 30 samples instead of 3,680 / 3,669",
-            "3 clusters instead of 37",
-            "7 epochs instead of 600",
-            "features from files (narrow, wide); the paper's are of dinov3-l and "
-            "siglip2-l-384",
-        ]
-        reproduction.backbones = ("dinov3-l", "clip-l14")
-        assert reproduction.departures()[-1].startswith(
-            "features of dinov3-l and clip-l14"
-        )
-
-    def test_nothing_changed_is_said_too(self, reproduction):
-        same = reproduction
-        same.n_train, same.n_scored, same.n_clusters = 3_680, 3_669, 37
-        same.backbones, same.epochs = ("siglip2-l-384", "dinov3-l"), 600
-        assert same.departures() == []
-        assert "data, features and epochs: the paper's" in same.sentences()
-
-    def test_files(self, reproduction):
-        names = reproduction.write()
-        out = reproduction.out
-        assert sorted(names) == sorted(path.name for path in out.iterdir())
-        assert (out / "accuracy.png").read_bytes().startswith(b"\x89PNG")
-        assert "7 of 600 epochs" in (out / "accuracy.svg").read_text()
-        text = (out / "table.md").read_text()
-        assert text == reproduction.markdown()
-        assert "- measured: inductive." in text
-        table = [line for line in text.splitlines() if line.startswith("|")]
-        assert {line.count("|") for line in table} == {len(HEAD) + 1}
-        lines = {
-            r["name"]: r
-            for r in csv.DictReader(io.StringIO(csv_table(reproduction.records())))
-        }
-        assert float(lines["turtle"]["published_nmi"]) == 0.9614
-        assert lines["kmeans"]["published_nmi"] == ""
-        found = json.loads((out / "table.json").read_text())
-        assert found == json.loads(json.dumps(reproduction.as_json()))
-        assert found["preset"]["batch_size"] == 100
-        assert found["epochs"] == 7
-        assert found["published"]["sagl-paper"]["ari"] == 0.9535
-
-    def test_without_any_result_there_is_a_table_and_no_figure(
-        self, reproduction, monkeypatch
+def test_what_sagl_would_refuse_is_refused(source, tmp_path):
+    study = Study(source, [], tmp_path)
+    assert study.resolved({"gamma": 3}).gamma == 3
+    with pytest.raises(ValueError, match="gamma must be at least 0"):
+        study.add_sagl({"gamma": -1})
+    with pytest.raises(
+        ValueError, match=r"'gama' cannot be set here; there are alignment, "
     ):
-        monkeypatch.setattr(Reproduction, "result", lambda self, task: None)
-        names = reproduction.write()
-        assert names == ["table.md", "table.csv", "table.json"]
+        study.add_sagl({"gama": 1})
+    for name in ("n_clusters", "random_state", "checkpoint_dir"):
+        with pytest.raises(ValueError, match=f"'{name}' cannot be set here"):
+            study.resolved({name: 1})
+    assert study.methods == []
+
+
+def test_values():
+    assert distinct("gate", ["none", None, 1]) == ["none", None, 1]
+    with pytest.raises(ValueError, match="gamma: 5 is given twice"):
+        distinct("gamma", [5, 5.0])
+    with pytest.raises(ValueError, match="gate: no value"):
+        distinct("gate", [])
+
+
+class TestAblation:
+    @pytest.fixture(autouse=True)
+    def ran(self, monkeypatch):
+        return run_in_this_process(monkeypatch)
+
+    def test_variants_figures_and_published_figures(self, tmp_path, ran):
+        source = find_source(write_split(tmp_path / "pets_like"))
+        study = Ablation(source, tmp_path / "out", seeds=1, params={"steps": 20})
+        study.run()
+        assert [name for name, _ in ran] == list(ABLATIONS)
+        written = study.write()
+        assert "accuracy.png" in written
+        for name in written:
+            assert (tmp_path / "out" / name).stat().st_size > 100
+        rows = {row.name: row for row in study.rows()}
+        assert list(rows) == list(ABLATIONS)  # no rows that cannot be run
+        assert rows["sagl-b"].published_acc == pytest.approx(0.6361)
+        assert rows["sagl-w"].published_acc == pytest.approx(0.9722)
+        assert rows["sagl-paper"].published_acc == pytest.approx(0.9757)
+        assert all(row.label_free["total"] > 0 for row in rows.values())
+        columns, lines, head = study.table()
+        assert columns == [
+            *("method", "ACC", "NMI", "ARI", "score", "AMI", "clusters", "seconds"),
+            *("peak MiB", "published"),
+        ]
+        assert head == 1
+        assert len(lines) == len(ABLATIONS)
+        assert "inductive: test samples, each predicted alone" in study.heading()
+        kept = json.loads((tmp_path / "out" / "table.json").read_text())
+        assert kept["command"] == "ablate"
+        assert kept["protocol"] == "inductive"
+        assert [row["name"] for row in kept["rows"]] == list(ABLATIONS)
+
+    def test_runs_of_a_comparison_count(self, tmp_path):
+        source = find_source(write_split(tmp_path / "split"))
+        there = Comparison(source, methods("sagl-i"), tmp_path, seeds=1)
+        study = Ablation(source, tmp_path, seeds=1)
+        files = {study._file(task) for task in study.tasks}
+        assert there._file(there.tasks[0]) in files
+
+    def test_without_labels(self, tmp_path):
+        directory = write_split(tmp_path / "split")
+        (directory / "train" / "labels.npy").unlink()
+        (directory / "test" / "labels.npy").unlink()
+        source = find_source(directory)
+        study = Ablation(
+            source, tmp_path / "out", n_clusters=3, seeds=1, params={"steps": 20}
+        )
+        assert "no labels" in study.heading()
+        assert study.figures() == {}  # nothing has been run
+        study.run()
+        assert "scores.svg" in study.write()
+        assert "ACC" not in study.table()[0]
+
+    def test_bad_parameters_are_refused_at_once(self, tmp_path):
+        source = find_source(write_split(tmp_path / "split"))
+        with pytest.raises(ValueError, match="steps must be a whole number"):
+            Ablation(source, tmp_path / "out", params={"steps": 0})
+        assert not (tmp_path / "out").exists()
+
+
+class TestSensitivity:
+    @pytest.fixture(autouse=True)
+    def ran(self, monkeypatch):
+        return run_in_this_process(monkeypatch)
+
+    def test_surface_and_curve_are_the_runs(self, source, tmp_path, ran):
+        study = Sensitivity(
+            source,
+            tmp_path / "out",
+            gammas=[10, 1],
+            betas=[0.5, 1],
+            batch_sizes=[30, 60],
+            params=QUICK,
+            seeds=1,
+        )
+        # γ = 10, β = 1 at a batch of 60 is a point of both: five runs, not six.
+        assert study.total == 5
+        study.run()
+        assert len(ran) == 5
+        rows = {tuple(study.settings_of(row).values()): row for row in study.rows()}
+        assert study.gammas == [1, 10]
+        surface = study.surface("acc")
+        for i, gamma in enumerate(study.gammas):
+            for j, beta in enumerate(study.betas):
+                assert surface[i, j] == rows[gamma, beta, 60].mean["acc"]
+        score = study.curve("score")
+        expected = [rows[10, 1, n].label_free["total"] for n in (30, 60)]
+        assert score.tolist() == expected
+        written = study.write()
+        for name in ("surface-acc.png", "surface-score.svg", "batch-sizes.png"):
+            assert name in written
+        found = study.findings()
+        assert found["measure"] == "acc"
+        assert found["surface"] == surface.tolist()
+        first, second = study.sentences()
+        assert first.startswith("ACC over γ × β at a batch size of 60: ")
+        assert second.startswith("ACC over batch sizes at γ = 10, β = 1: ")
+
+    def test_the_network_alone_by_default(self, source, tmp_path):
+        study = Sensitivity(source, tmp_path / "out")
+        assert {task.method.params["refine"] for task in study.tasks} == {False}
+        # The automatic size is 100, but there are 60 samples.
+        assert study.batch_sizes == [30, 60]
+        assert study.total == 3 * (25 + 1)
+
+    def test_gaps_and_no_labels(self, tmp_path):
+        directory = write_split(tmp_path / "split")
+        (directory / "test" / "labels.npy").unlink()
+        source = find_source(directory)
+        study = Sensitivity(
+            source,
+            tmp_path / "out",
+            n_clusters=3,
+            gammas=[1, 10],
+            betas=[1],
+            batch_sizes=[60],
+            params=QUICK,
+            seeds=1,
+        )
+        assert study.figures() == {}
+        run_some(study, 1)
+        assert np.isnan(study.surface("score")).tolist() == [[False], [True]]
+        assert study.findings()["surface"][1] == [None]
+        assert study.findings()["measure"] == "score"
+        assert list(study.figures()) == ["surface-score"]
+        study.write()
+        study.run()
+        assert list(study.figures()) == ["surface-score", "batch-sizes"]
+
+    @pytest.mark.parametrize(
+        ("options", "line"),
+        [
+            ({"gammas": [1, 1]}, "gamma: 1 is given twice"),
+            ({"betas": [-1]}, "beta must be at least 0"),
+            ({"betas": ["x", 1]}, "beta must be a number; got 'x'"),
+            ({"batch_sizes": [30, 70]}, "batch_size: 70 is more than the 60 samples"),
+            ({"batch_sizes": [1]}, "batch_size must be a whole number of at least 2"),
+            ({"params": {"recipe": "none"}}, "recipe must be one of"),
+        ],
+    )
+    def test_bad_values_are_refused(self, source, tmp_path, options, line):
+        with pytest.raises(ValueError, match=line):
+            Sensitivity(source, tmp_path / "out", **options)
+        assert not (tmp_path / "out").exists()
+
+
+class TestCombination:
+    @pytest.fixture(autouse=True)
+    def ran(self, monkeypatch):
+        return run_in_this_process(monkeypatch)
+
+    def test_the_score_chooses_and_the_labels_tell(self, tmp_path, ran):
+        source = find_source(write_views(tmp_path / "set", ["a", "b", "c"]))
+        study = Combination(source, tmp_path / "out", params=QUICK, seeds=1)
+        assert study.findings()["chosen"] is None
+        study.run()
+        assert len(ran) == 7
+        rows = study.rows()
+        totals = [row.label_free["total"] for row in rows]
+        assert totals == sorted(totals, reverse=True)
+        found = study.findings()
+        assert found["chosen"] == list(study.subsets[rows[0].name])
+        assert rows[0].note == "chosen by the score"
+        assert found["chosen_acc"] == rows[0].mean["acc"]
+        assert found["best_acc"] == max(row.mean["acc"] for row in rows)
+        whole = next(row for row in rows if row.name == "a + b + c")
+        assert found["all_views_acc"] == whole.mean["acc"]
+        written = study.write()
+        assert {"cka.png", "combinations.png", "combinations.svg"} <= set(written)
+        columns, _, head = study.table()
+        assert columns == [
+            *("views", "CKA", "score", "", "ACC", "NMI", "ARI", "AMI", "clusters"),
+            *("seconds", "peak MiB"),
+        ]
+        assert head == 2
+        [sentence] = study.sentences()
+        assert f"{found['best_acc']:.3f} at best" in sentence
+        assert "the fitted samples" in study.heading()
+
+    def test_cka_within_a_combination(self, tmp_path):
+        source = find_source(write_views(tmp_path / "set", ["a", "b", "c"]))
+        study = Combination(source, tmp_path / "out", seeds=1)
+        matrix = cka_matrix(source.train.read()[0])
+        settings = {row.name: study.settings_of(row) for row in study.rows()}
+        assert settings["a"]["CKA"] is None
+        assert settings["a + c"]["CKA"] == pytest.approx(matrix[0, 2], abs=1e-3)
+        pairs = matrix[np.triu_indices(3, 1)]
+        assert settings["a + b + c"]["CKA"] == pytest.approx(pairs.mean(), abs=1e-3)
+
+    def test_all_views_are_the_run_of_a_comparison(self, tmp_path):
+        source = find_source(write_views(tmp_path / "set", ["a", "b"]))
+        study = Combination(source, tmp_path / "out", seeds=1)
+        there = Comparison(source, methods("sagl"), tmp_path / "out", seeds=1, looks=1)
+        digest = there._file(there.tasks[0]).stem.split("-")[-1]
+        files = [study._file(task).stem for task in study.tasks]
+        assert [name.endswith(digest) for name in files] == [False, False, True]
+
+    def test_published_figures_of_the_paper_s_views(self, tmp_path):
+        names = ["convnextv2-l", "dinov3-l", "siglip2-l"]
+        source = find_source(write_views(tmp_path / "pets", names))
+        study = Combination(source, tmp_path / "out", seeds=1, at_least=2)
+        published = {row.name: row.published_acc for row in study.rows()}
+        assert published == {
+            "convnextv2-l + dinov3-l": 0.9463,
+            "convnextv2-l + siglip2-l": 0.9319,
+            "dinov3-l + siglip2-l": 0.9757,
+            "convnextv2-l + dinov3-l + siglip2-l": 0.9079,
+        }
+
+    def test_too_many(self, tmp_path):
+        names = [f"v{i}" for i in range(7)]
+        source = find_source(write_views(tmp_path / "set", names, n=12))
+        with pytest.raises(ValueError, match="7 views make 127 combinations of 1"):
+            Combination(source, tmp_path / "out")
+        assert len(Combination(source, tmp_path / "out", at_most=2).subsets) == 28
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
+def test_every_subset_once(n, least, most):
+    names = tuple("abcdefghi"[:n])
+    count = sum(comb(n, size) for size in range(least, most + 1))
+    if not least <= most <= n or count > MOST_COMBINATIONS:
+        with pytest.raises(ValueError, match="combinations of"):
+            combinations_of(names, least, most)
+        return
+    found = combinations_of(names, least, most)
+    assert len(set(found)) == len(found) == count
+    assert {len(subset) for subset in found} == set(range(least, most + 1))

@@ -8,7 +8,6 @@ import pytest
 from sagl import SAGL
 from sagl.evaluation import clustering_accuracy
 from sagl.experiments.digits import (
-    concatenated,
     digit_views,
     free_directory,
     load,
@@ -50,12 +49,6 @@ def test_demo_writes_a_run_and_prints_what_was_measured(tmp_path):
     assert all(0 < s < 0.5 for s in result["sparsity"].values())
     assert (tmp_path / "run" / "graph.npz").exists()
     json.dumps(result, default=float)
-
-
-def test_rows_of_concatenated_views_have_length_one_each():
-    digits = load()
-    X = concatenated(digits.test)
-    np.testing.assert_allclose(np.linalg.norm(X, axis=1), np.sqrt(3), rtol=1e-5)
 
 
 @pytest.mark.parametrize("taken", [0, 1, 2])

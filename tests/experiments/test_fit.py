@@ -1,19 +1,21 @@
-"""A fit into a run directory, with restarts, interrupted and taken up."""
+"""One fit: into a run directory, interrupted and taken up; and as a run of a study."""
 
-import shlex
+import json
 
 import numpy as np
 import pytest
 from scipy.sparse import load_npz
 
 from sagl import SAGL
-from sagl.experiments.fit import fit_command, fit_run, python_call
-from sagl.features.split import Part
+from sagl.baselines import KMeans, Method, find_method
+from sagl.experiments.fit import Task, fit_run, run_task
+from sagl.features.split import find_source
 from sagl.search.score import score
+from sagl.selection import label_free_score
 from sagl.training.callbacks import Callback
 from sagl.training.checkpoint import FILE_NAME
-from tests.cli.conftest import sagl_cli  # noqa: F401
 from tests.conftest import clustered_views
+from tests.experiments.small_runs import write_split, write_views
 
 
 class KilledError(Exception):
@@ -117,36 +119,78 @@ def test_the_sparsity_of_the_history_is_that_of_the_graph(views, tmp_path):
         assert abs(kept - whole).max() == 0
 
 
-def test_the_command_of_a_sweep_runs(tmp_path, sagl_cli):  # noqa: F811
-    views, _ = clustered_views(n_samples=60)
-    for name, array in views.items():
-        np.save(tmp_path / f"{name}.npy", array)
-    part = Part(tuple(f"{name}={tmp_path / name}.npy" for name in views.names))
-    params = {
-        **{"recipe": "released", "steps": 5, "batch_size": 30, "learning_rate": 0.01},
-        **{"gamma": 3.5, "beta": 0.25, "dropout": 0.2, "alpha": 2.0, "graph": "sparse"},
-        **{"gate": "none", "refine": False, "n_restarts": 1, "n_anchors": 20},
-        **{"cluster_sizes": "any", "self_loops": False, "patience": 4},
+@pytest.fixture
+def source(tmp_path):
+    return find_source(write_split(tmp_path / "pets_like"))
+
+
+def test_a_method_that_is_perfect_here(source):
+    task = Task(find_method("kmeans"), source, 3, seed=0, looks=4)
+    result = run_task(task)
+    assert result["scores"]["acc"] == 1
+    assert result["scores"]["n_clusters"] == 3
+    assert result["seconds"] > 0
+    assert result["peak_mib"] > 50
+    assert result["curve"] == [(result["seconds"], 1.0)]
+
+
+def test_the_curve_has_its_looks_and_ends_with_the_result(source):
+    params = {"recipe": "network", "steps": 200, "batch_size": 60}
+    method = Method("sagl", "sagl.estimator:SAGL", params=params)
+    result = run_task(Task(method, source, 3, seed=0, looks=5))
+    times = [at for at, _ in result["curve"]]
+    assert len(times) == 5
+    assert times == sorted(times)
+    assert result["curve"][-1] == (result["seconds"], result["scores"]["acc"])
+
+
+def test_labels_of_the_training_part_reach_supervised_methods_alone(tmp_path):
+    labelled = find_source(write_split(tmp_path / "a"))
+    probe = run_task(Task(find_method("linear-probe"), labelled, 3, 0, looks=1))
+    assert probe["scores"]["acc"] == 1
+    bare = find_source(write_split(tmp_path / "b", labels=False))
+    with pytest.raises(ValueError, match="needs the true labels"):
+        run_task(Task(find_method("linear-probe"), bare, 3, 0, looks=1))
+    assert run_task(Task(find_method("kmeans"), bare, 3, 0, 1))["scores"]
+
+
+@pytest.mark.parametrize("views", [None, ("wide",)])
+def test_a_task_survives_json(source, views):
+    task = Task(find_method("linear-probe"), source, 3, 1, looks=2, views=views)
+    assert Task.from_dict(json.loads(json.dumps(task.as_dict()))) == task
+
+
+def test_without_labels_there_is_the_label_free_score(tmp_path):
+    directory = write_split(tmp_path / "a", labels=False)
+    (directory / "test" / "labels.npy").unlink()
+    source = find_source(directory)
+    result = run_task(Task(find_method("kmeans"), source, 3, seed=0, looks=4))
+    assert result["scores"] == {"n_clusters": 3}
+    assert result["curve"] == []
+    views, _ = source.train.read()
+    expected = label_free_score(views, np.arange(60) % 3)  # the clear clusters
+    assert result["label_free"] == {
+        "linear": pytest.approx(expected.linear),
+        "graph": pytest.approx(expected.graph),
+        "agreement": pytest.approx(expected.agreement),
+        "total": pytest.approx(expected.total),
     }
-    words = shlex.split(fit_command(part, 4, params))
-    assert words[0] == "sagl"
-    words[words.index("RUN")] = str(tmp_path / "run")
-    code, _, err = sagl_cli(*words[1:], "--quiet")
-    assert code == 0, err
-    found = SAGL.load(tmp_path / "run").get_params()
-    assert {name: found[name] for name in params} == params
 
 
-def test_the_command_with_a_store():
-    part = Part(("a", "b"), store="my store")
-    assert fit_command(part, 3, {"n_anchors": "auto", "gamma": None}) == (
-        "sagl fit 'my store' --views a,b --clusters 3 --anchors auto --out RUN"
-    )
+def test_some_views_are_fitted_and_all_of_them_judge(tmp_path):
+    directory = write_views(tmp_path / "a", ["clear", "noisy"])
+    source = find_source(directory)
+    views, _ = source.train.read()
+    for name in views.names:
+        task = Task(find_method("kmeans"), source, 3, 0, looks=1, views=(name,))
+        alone = KMeans(3, random_state=0).fit({name: views[name]})
+        expected = label_free_score(views, alone.labels_).total
+        found = run_task(task)
+        assert found["label_free"]["total"] == pytest.approx(expected)
+        assert (found["scores"]["acc"] == 1) == (name == "clear")
 
 
-def test_python():
-    model = eval(python_call(3, {"gamma": 2.0, "refine": False}), {"SAGL": SAGL})
-    assert model.gamma == 2.0
-    assert model.get_params()["refine"] is False
-    with pytest.raises(TypeError):
-        eval(python_call(3, {"nothing": 1}), {"SAGL": SAGL})
+def test_the_device_is_passed_on(source):
+    task = Task(find_method("kmeans"), source, 3, 0, looks=1, device="nowhere")
+    with pytest.raises(ValueError, match="nowhere"):
+        run_task(task)

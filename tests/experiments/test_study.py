@@ -9,7 +9,7 @@ import pytest
 from sagl.baselines import METHODS, Method
 from sagl.experiments import study as module
 from sagl.experiments.compare import Comparison
-from sagl.experiments.one_run import run_task
+from sagl.experiments.fit import run_task
 from sagl.experiments.study import Study
 from sagl.experiments.table import COLUMNS, cells
 from sagl.features.split import find_source
@@ -124,9 +124,8 @@ def test_files_of_earlier_versions_are_found(source, tmp_path):
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     file = comparison._file(comparison.tasks[0])
     assert file == tmp_path / "runs" / f"kmeans-0-{digest}.json"
-    some = Comparison(
-        source, methods("kmeans"), tmp_path, seeds=1, views={"kmeans": ["wide"]}
-    )
+    some = Comparison(source, [], tmp_path, seeds=1)
+    some.add(methods("kmeans"), views=("wide",))
     assert some._file(some.tasks[0]) != file
 
 

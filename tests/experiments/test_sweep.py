@@ -1,26 +1,35 @@
 """The choice of settings without labels."""
 
 import json
+import shlex
 import sys
+import warnings
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sagl import SAGL
 from sagl.experiments.sweep import (
     Range,
-    Sampler,
     Sweep,
-    grid_points,
+    cautions,
+    fit_command,
     rank_correlation,
+    search_space,
     sweep,
 )
 from sagl.experiments.table import Row
-from sagl.features.split import find_source
+from sagl.features.split import Part, find_source
+from sagl.storage import write_json
+from tests.cli.conftest import sagl_cli  # noqa: F401
+from tests.conftest import clustered_views
 from tests.experiments.small_runs import (
     QUICK,
     run_in_this_process,
+    run_some,
     write_split,
 )
 
@@ -59,6 +68,9 @@ def test_the_best_by_score(source, tmp_path, ran):
     found = json.loads((tmp_path / "out" / "table.json").read_text())["found"]
     assert found["best"] == made.best
     assert "--no-refine" in found["command"]
+    model = eval(found["python"], {"SAGL": SAGL})
+    params = {**REST, **made.best, "n_clusters": 3}
+    assert {name: model.get_params()[name] for name in params} == params
     known = found["for_information_not_used"]
     assert known["best_acc_by_score"] == rows[0].mean["acc"]
     text = "\n".join(made.sentences())
@@ -105,8 +117,7 @@ def test_a_setting_that_is_not_complete_is_not_chosen(source, tmp_path):
     assert made().best is None
     assert made().sentences() == ["no setting has a score yet"]
     half = made()
-    tasks = half.tasks
-    half.run(tasks=[tasks[0], tasks[1], tasks[2]])
+    run_some(half, 3)
     scores = {row.name: row.label_free["total"] for row in half.rows()}
     assert scores["steps=20"] > 1.2 * scores["steps=1"]
     assert half.best == {"steps": 1}
@@ -192,78 +203,130 @@ def test_rank_correlation_is_of_ranks(values):
     assert rank_correlation(rows(values)[:2]) is None
 
 
-def space():
-    ranges = {"gamma": Range(1, 50), "dropout": Range(0, 0.5, log=False)}
-    ranges["batch_size"] = Range(10, 100)
-    return {"gate": ["none", "shrink"]}, ranges
-
-
-def asked(sampler, rounds):
-    found = []
-    for _ in range(rounds):
-        points = sampler.ask(4)
-        found += points
-        sampler.tell([-abs(point["gamma"] - 7) for point in points])
-    return found
-
-
-def test_grid():
-    points = grid_points({"gamma": [1, 2, 3], "gate": ["none", None]})
-    assert len(points) == 6
-    assert points[1] == {"gamma": 1, "gate": None}
-    with pytest.raises(ValueError, match="gamma: 1 is given twice"):
-        grid_points({"gamma": [1, 1]})
-
-
-def test_the_same_results_lead_to_the_same_proposals():
+def test_proposals_lie_within_their_ranges(source, tmp_path):
     pytest.importorskip("optuna")
-    first = asked(Sampler(*space()), 5)
-    assert asked(Sampler(*space()), 5) == first
-    assert asked(Sampler(*space(), seed=1), 5) != first
-    for point in first:
+    made = Sweep(
+        source,
+        tmp_path / "out",
+        n_clusters=3,
+        grid={"gate": ["none", "shrink"]},
+        ranges={"gamma": Range(1, 50), "batch_size": Range(10, 60)},
+        search="optuna",
+        trials=9,
+        params={"refine": False},
+        seeds=2,
+    )
+    assert made.total == 18
+    assert made.tasks == []  # nothing is proposed before it is run
+    first = next(made.rounds())
+    points = [made.settings_of(row) for row in made.rows()]
+    assert len(first) == 2 * len(points) == 8
+    for point in points:
         assert 1 <= point["gamma"] <= 50
-        assert 0 <= point["dropout"] <= 0.5
         assert isinstance(point["batch_size"], int)
+        assert 10 <= point["batch_size"] <= 60
         assert point["gate"] in ("none", "shrink")
 
 
-def test_it_learns():
+def test_a_failure_is_no_end(source, tmp_path, monkeypatch):
     pytest.importorskip("optuna")
-    found = asked(Sampler(*space()), 12)
-    early = [abs(point["gamma"] - 7) for point in found[:12]]
-    late = [abs(point["gamma"] - 7) for point in found[-12:]]
-    assert sum(late) < sum(early) / 2
 
+    def failing(self, task, threads, deadline):
+        write_json(self._file(task), {"error": "ValueError: no"})
+        return {"error": "ValueError: no"}
 
-def test_a_failure_is_no_end():
-    pytest.importorskip("optuna")
-    sampler = Sampler({}, {"gamma": Range(1, 50)})
-    sampler.ask(2)
-    sampler.tell([None, 1.0])
-    assert len(sampler.ask(3)) == 3
+    monkeypatch.setattr(Sweep, "_run", failing)
+    options = {"ranges": {"gamma": Range(1, 50)}, "search": "optuna", "trials": 6}
+    options |= {"params": QUICK, "seeds": 1}
+    made = sweep(source, tmp_path / "out", n_clusters=3, **options)
+    assert len(made.tasks) == 6
+    assert made.best is None
+    assert all("ValueError: no" in row.note for row in made.rows())
 
 
 def test_without_optuna(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ValueError, match=r'pip install "sagl\[sweep\]"'):
-        Sampler({}, {"gamma": Range(1, 50)})
+        search_space({}, {"gamma": Range(1, 50)})
 
 
 @pytest.mark.parametrize(
     ("ends", "line"),
     [
-        ((5, 1), "5..1 is no range"),
+        ((5, 1), "--range gamma: 5..1 is no range"),
         ((1, 1), "1..1 is no range"),
         ((0, 1), "0..1 cannot be logarithmic; start above 0"),
         ((1, float("inf")), "1..inf is no range"),
     ],
 )
 def test_ranges_that_are_none(ends, line):
+    pytest.importorskip("optuna")
     with pytest.raises(ValueError, match=line):
-        Range(*ends)
+        search_space({}, {"gamma": Range(*ends)})
 
 
 def test_whole_numbers():
     pytest.importorskip("optuna")
-    with pytest.raises(ValueError, match="batch_size is a whole number"):
-        Sampler({}, {"batch_size": Range(10.5, 20)})
+    with pytest.raises(ValueError, match="is for a whole number"):
+        search_space({}, {"batch_size": Range(10.5, 20)})
+
+
+def test_what_a_setting_does_not_decide_is_said(source, tmp_path):
+    """The default recipe searches: the paper's loss does not find the clusters."""
+
+    def made(grid, **params):
+        return Sweep(source, tmp_path / "out", n_clusters=3, grid=grid, params=params)
+
+    with pytest.warns(UserWarning, match="gamma, beta: of the paper's loss"):
+        study = made({"gamma": [5], "steps": [1], "beta": [1]})
+    assert "--param recipe=paper" in study.sentences()[-1]
+    with pytest.warns(UserWarning, match="patience: without effect: a search finds"):
+        made({"patience": [5]})
+    with pytest.warns(UserWarning, match="cluster_sizes: without effect: there is no"):
+        made({"cluster_sizes": ["any"]}, recipe="paper")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made({"gamma": [5]}, recipe="paper")
+        made({"width": [8, 16], "cluster_sizes": ["any"], "n_restarts": [2]})
+        made({"gamma": [5], "refine": [True, False]})
+
+
+def test_settings_without_effect_have_none():
+    """What is said of them is true of what is fitted."""
+    views, _ = clustered_views(n_samples=80, spread=2.0)
+    for refine in (True, False):
+        for name, value in (("patience", 1), ("cluster_sizes", "any"), ("gamma", 3.0)):
+            params = {"refine": refine, "steps": 60, "tolerance": 0.5, "batch_size": 20}
+            plain = SAGL(4, random_state=0, **params).fit(views)
+            other = SAGL(4, random_state=0, **params, **{name: value}).fit(views)
+            networks = plain.network_.state_dict(), other.network_.state_dict()
+            same = all(map(torch.equal, *(n.values() for n in networks)))
+            said = cautions([name], refine)
+            assert same == bool(said and "without effect" in said[0]), (name, refine)
+
+
+def test_the_command_of_a_sweep_runs(tmp_path, sagl_cli):  # noqa: F811
+    views, _ = clustered_views(n_samples=60)
+    for name, array in views.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    part = Part(tuple(f"{name}={tmp_path / name}.npy" for name in views.names))
+    params = {
+        **{"recipe": "released", "steps": 5, "batch_size": 30, "learning_rate": 0.01},
+        **{"gamma": 3.5, "beta": 0.25, "dropout": 0.2, "alpha": 2.0, "graph": "sparse"},
+        **{"gate": "none", "refine": False, "n_restarts": 1, "n_anchors": 20},
+        **{"cluster_sizes": "any", "self_loops": False, "patience": 4},
+    }
+    words = shlex.split(fit_command(part, 4, params))
+    assert words[0] == "sagl"
+    words[words.index("RUN")] = str(tmp_path / "run")
+    code, _, err = sagl_cli(*words[1:], "--quiet")
+    assert code == 0, err
+    found = SAGL.load(tmp_path / "run").get_params()
+    assert {name: found[name] for name in params} == params
+
+
+def test_the_command_with_a_store():
+    part = Part(("a", "b"), store="my store")
+    assert fit_command(part, 3, {"n_anchors": "auto", "gamma": None}) == (
+        "sagl fit 'my store' --views a,b --clusters 3 --anchors auto --out RUN"
+    )

@@ -1,15 +1,15 @@
 """Rows and the forms in which they are written."""
 
-import csv
+import pytest
 
 from sagl.experiments.table import (
     COLUMNS,
     Row,
     _time_to,
     cells,
-    csv_table,
     markdown_table,
-    record,
+    published_combination,
+    published_figures,
     shown,
 )
 
@@ -41,11 +41,12 @@ def test_markdown():
     assert {line.count("|") for line in lines} == {len(COLUMNS) + 1}
 
 
-def test_csv_reads_back():
-    rows = list(csv.DictReader(csv_table([record(row) for row in ROWS]).splitlines()))
-    assert [row["name"] for row in rows] == ["a", "b", "c"]
-    assert float(rows[0]["acc_mean"]) == 0.5
-    assert rows[1]["acc_mean"] == ""
+def test_records_have_the_same_names():
+    first, second, third = (row.record() for row in ROWS)
+    assert list(first) == list(second) == list(third)
+    assert (first["name"], first["acc_mean"], first["to_turtle"]) == ("a", 0.5, 5.0)
+    assert second["acc_mean"] is None
+    assert second["label_free_total"] is None
 
 
 def test_time_to_a_mark():
@@ -62,3 +63,55 @@ def test_time_to_a_mark():
 
 def test_values_of_settings():
     assert [shown(v) for v in (None, 0.5, 3, "none")] == ["", "0.5", "3", "none"]
+
+
+def test_figures_of_the_paper():
+    pets = published_figures("Pets")
+    assert pets["sagl-paper"].acc == pytest.approx(0.9757)
+    assert pets["sagl-paper"].ari == pytest.approx(0.9535)
+    assert pets["cpp"].nmi == pytest.approx(0.8099)
+    assert published_figures("imagenet1k_dino")["linear-probe"].acc == 0.8704
+    assert published_figures("KITTI")["srlf"].title == "SRLF"
+    assert published_figures("KITTI")["turtle"].title == "TURTLE"
+
+
+@pytest.mark.parametrize("name", ["", "views", "handwritten", "my_pets"])
+def test_other_data_sets_have_none(name):
+    assert published_figures(name) == {}
+
+
+def test_every_data_set_has_every_method():
+    names = ("Pets", "KITTI", "Flowers", "Caltech101", "EuroSAT", "SUN397", "Food101")
+    for name in (*names, "ImageNet-1K"):
+        figures = published_figures(name)
+        assert len(figures) == 10
+        assert all(0 < figure.acc <= 1 for figure in figures.values())
+
+
+@pytest.mark.parametrize(
+    ("views", "acc"),
+    [
+        (["convnextv2-l", "dinov3-l"], 0.9463),
+        (["ConvNeXtV2", "siglip2-l-384"], 0.9319),
+        (["siglip2-l-384", "dinov3-l", "convnextv2-l"], 0.9079),
+        (["dinov3", "clipvitL14", "siglip2"], 0.9231),
+        (["siglip2-l-384", "dinov3-l"], 0.9757),
+        (["siglip2-l-384", "dinov3-l", "dinov3-s"], None),  # two of a family
+        (["dinov3-l"], None),
+        (["dinov3-l", "clip-b16"], None),  # not the paper's CLIP
+        (["dinov3-l", "pixels"], None),
+    ],
+)
+def test_combinations_of_views(views, acc):
+    found = published_combination("pets_mine", views)
+    assert (found and found.acc) == acc
+
+
+def test_combinations_agree_with_the_main_table():
+    names = ("Pets", "KITTI", "Flowers", "Caltech101", "EuroSAT", "SUN397", "Food101")
+    for name in (*names, "ImageNet-1K"):
+        pair = published_combination(name, ["dinov3", "siglip2"])
+        main = published_figures(name)["sagl-paper"]
+        assert (pair.acc, pair.nmi, pair.ari) == (main.acc, main.nmi, main.ari)
+    assert published_combination("food101", ["convnextv2", "siglip2"]).ari == 0.9672
+    assert published_combination("my_photos", ["dinov3", "siglip2"]) is None

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from sagl.cli.options import takes
-from sagl.cli.study import Running, find_data, running, study_arguments
-
-if TYPE_CHECKING:
-    from sagl.features.split import Source
+from sagl.cli.study import StudyOptions, study_options
 
 
-@takes(find_data, study_arguments, running, out=Path("ablation"))
-def ablate(source: Source, arguments: dict[str, Any], runs: Running) -> None:
-    """Take SAGL apart: without refinement, graph, sparsity or gate, beside the whole.
+@takes(study_options, out=Path("ablation"))
+def ablate(options: StudyOptions) -> None:
+    """Take SAGL apart: without its search, graph, sparsity or gate, beside the whole.
 
     Labels only score, and there need not be any. Runs are kept in DIR: the same command
     takes up what was interrupted.
     """
-    from sagl.experiments.variants import Ablation
+    from sagl.experiments.compare import Ablation
 
-    runs.run(Ablation(source, **arguments))
+    options.run(Ablation)

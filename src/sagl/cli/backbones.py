@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from sagl.cli.options import JsonOption, print_json
+from sagl.cli.options import JSON, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _TITLES = {"image": "Images", "text": "Texts"}
 
 
-def backbones(as_json: JsonOption = False) -> None:
+def backbones(as_json: bool = JSON) -> None:
     """List the backbones that have a short name."""
     from sagl.features.backbones import KNOWN
 

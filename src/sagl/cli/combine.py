@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
 
 from sagl.cli.options import option, takes
-from sagl.cli.study import Running, find_data, running, study_arguments
-
-if TYPE_CHECKING:
-    from sagl.features.split import Source
+from sagl.cli.study import StudyOptions, study_options
 
 
-@takes(find_data, study_arguments, running, seeds=3, out=Path("combinations"))
+@takes(study_options, seeds=3, out=Path("combinations"))
 def combine(
-    source: Source,
-    arguments: dict[str, Any],
-    runs: Running,
-    at_least: Annotated[int, option("Views in a combination.")] = 1,
-    max_views: Annotated[int | None, option("The most views in a combination.")] = None,
+    options: StudyOptions,
+    at_least: int = option(1, "Views in a combination."),
+    max_views: int | None = option(None, "The most views in a combination."),
 ) -> None:
     """Run SAGL on every combination of the views and say which one to take.
 
@@ -26,6 +20,6 @@ def combine(
     predict the clusters. Runs are kept in DIR: the same command takes up what was
     interrupted.
     """
-    from sagl.experiments.variants import Combination
+    from sagl.experiments.compare import Combination
 
-    runs.run(Combination(source, at_least=at_least, at_most=max_views, **arguments))
+    options.run(Combination, at_least=at_least, at_most=max_views)

@@ -3,42 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from sagl.cli.options import option, takes
-from sagl.cli.study import Running, find_data, parse_value, running, study_arguments
+from sagl.cli.study import StudyOptions, parse_pairs, parse_value, study_options
 
 if TYPE_CHECKING:
     from sagl.baselines.registry import Method
-    from sagl.features.split import Source
 
 
-@takes(find_data, study_arguments, running, out=Path("comparison"))
+@takes(study_options, out=Path("comparison"))
 def compare(
-    source: Source,
-    arguments: dict[str, Any],
-    runs: Running,
-    methods: Annotated[
-        str, option("all, or NAME,NAME,…; module:Class takes a class of your own.")
-    ] = "all",
-    param: Annotated[
-        list[str] | None,
-        option(
-            "A parameter of one method, e.g. turtle:steps=1000. Repeat.",
-            "--param",
-            metavar="METHOD:NAME=VALUE",
-        ),
-    ] = None,
-    looks: Annotated[int, option("Points of each curve of quality over time.")] = 8,
-    class_names: Annotated[
-        Path | None, option("One name per line, for zero-shot and LaFTer.")
-    ] = None,
-    text_encoder: Annotated[
-        str | None, option("A CLIP directory or name, for zero-shot and LaFTer.")
-    ] = None,
-    text_view: Annotated[
-        str | None, option("The view that belongs to the text encoder.")
-    ] = None,
+    options: StudyOptions,
+    methods: str = option(
+        "all", "all, or NAME,NAME,…; module:Class takes a class of your own."
+    ),
+    param: list[str] | None = option(
+        None,
+        "A parameter of one method, e.g. turtle:steps=1000. Repeat.",
+        "--param",
+        metavar="METHOD:NAME=VALUE",
+    ),
+    looks: int = option(8, "Points of each curve of quality over time."),
+    class_names: Path | None = option(
+        None, "One name per line, for zero-shot and LaFTer."
+    ),
+    text_encoder: str | None = option(
+        None, "A CLIP directory or name, for zero-shot and LaFTer."
+    ),
+    text_view: str | None = option(None, "The view that belongs to the text encoder."),
 ) -> None:
     """Run every method on the same views and tabulate how good and how fast it is.
 
@@ -48,8 +41,7 @@ def compare(
     from sagl.experiments.compare import Comparison
 
     chosen = parse_methods(methods, param or [], class_names, text_encoder, text_view)
-    del arguments["params"]  # each method has its own
-    runs.run(Comparison(source, chosen, looks=looks, **arguments))
+    options.run(Comparison, methods=chosen, looks=looks)
 
 
 def parse_methods(
@@ -67,11 +59,16 @@ def parse_methods(
     wanted = list(METHODS) if names == "all" else names.split(",")
     chosen = [find_method(name.strip()) for name in wanted]
     more: dict[str, dict[str, Any]] = {method.name: {} for method in chosen}
-    for text in params:
-        name, key, value = _param(text)
-        if name not in more:
-            raise ValueError(f"--param {text}: {name!r} is not among the methods")
-        more[name][key] = value
+    form = "METHOD:NAME=VALUE"
+    for place, value in parse_pairs("--param", params, form).items():
+        method, _, name = place.rpartition(":")
+        if not (method and name):
+            raise ValueError(f"--param {place}={value}: expected {form}")
+        if method not in more:
+            raise ValueError(
+                f"--param {place}={value}: {method!r} is not among the methods"
+            )
+        more[method][name] = parse_value(value)
     if class_names is not None and text_encoder is not None:
         lines = class_names.read_text(encoding="utf-8").splitlines()
         extra = {
@@ -79,16 +76,7 @@ def parse_methods(
             "text_encoder": text_encoder,
             "view": text_view,
         }
-        for method in chosen:
-            if "class names" in method.needs:
-                more[method.name] |= extra
+        for known in chosen:
+            if "class names" in known.needs:
+                more[known.name] |= extra
     return [replace(m, params={**m.params, **more[m.name]}) for m in chosen]
-
-
-def _param(text: str) -> tuple[str, str, Any]:
-    """``METHOD:NAME=VALUE``, the value as JSON if it is, else as text."""
-    place, equals, value = text.partition("=")
-    method, colon, name = place.rpartition(":")
-    if not (equals and colon and method and name):
-        raise ValueError(f"--param {text}: expected METHOD:NAME=VALUE")
-    return method, name, parse_value(value)

@@ -6,24 +6,22 @@ import shutil
 import sys
 from pathlib import Path
 from statistics import mean, pstdev
-from typing import Annotated, Any
+from typing import Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from sagl.cli.options import JsonOption, answer, option
+from sagl.cli.options import JSON, answer, option, say, show_table
 from sagl.cli.report import report_progress
 
 TSNE_ROWS = 200  # in the figures of the demo's report, which is to be quick
 
 
 def demo(
-    out: Annotated[
-        Path | None, option("Where to write the run; by default a new directory here.")
-    ] = None,
-    seed: Annotated[int, option("The first of the seeds.")] = 0,
-    as_json: JsonOption = False,
+    out: Path | None = option(
+        None, "Where to write the run; by default a new directory here."
+    ),
+    seed: int = option(0, "The first of the seeds."),
+    as_json: bool = JSON,
 ) -> None:
     """Cluster handwritten digits seen through three views; takes a minute or two."""
     from sagl.experiments.digits import free_directory, run_demo
@@ -58,26 +56,21 @@ def write_demo_report(directory: Path, *, quiet: bool) -> str | None:
 def _show(result: dict[str, Any]) -> None:
     views = ", ".join(f"{name} ({width})" for name, width in result["views"].items())
     runs = len(result["seeds"])
-    table = Table(
-        title=f"{result['n_test']} held-out digits, mean ± sd of {runs} seeds"
+    say(f"{result['n_train']} digits without labels; views: {views}")
+    show_table(
+        f"{result['n_test']} held-out digits, mean ± sd of {runs} seeds",
+        ("method", "ACC", "NMI", "ARI", "clusters"),
+        [["k-means", *_cells(result["kmeans"])], ["SAGL", *_cells(result["sagl"])]],
     )
-    table.add_column("method")
-    for column in ("ACC", "NMI", "ARI", "clusters"):
-        table.add_column(column, justify="right")
-    for name, key in (("k-means", "kmeans"), ("SAGL", "sagl")):
-        table.add_row(name, *_cells(result[key]))
     sparsity = ", ".join(f"{n} {s:.1%}" for n, s in result["sparsity"].items())
-    console = Console(soft_wrap=True)
-    console.print(f"{result['n_train']} digits without labels; views: {views}")
-    console.print(table)
-    console.print(f"pairs of samples that the sparse graphs keep: {sparsity}")
-    console.print(f"trained {runs} times in {result['seconds']} s")
-    console.print(f"the first run is in {result['out']}; look at it with: ", end="")
+    say(f"pairs of samples that the sparse graphs keep: {sparsity}")
+    say(f"trained {runs} times in {result['seconds']} s")
+    say(f"the first run is in {result['out']}; look at it with: ", end="")
     program = "sagl" if shutil.which("sagl") else sys.argv[0]  # not on everyone's path
-    console.print(f"{program} info {result['out']}", style="bold")
+    say(f"{program} info {result['out']}", style="bold")
     if result["report"]:
-        console.print("open its report in a browser: ", end="")
-        console.print(result["report"], style="bold")
+        say("open its report in a browser: ", end="")
+        say(result["report"], style="bold")
 
 
 def _cells(scores: list[dict[str, Any]]) -> list[str]:

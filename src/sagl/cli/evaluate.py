@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
-from sagl.cli.options import JsonOption, loaded, option, print_json, takes
+from sagl.cli.options import (
+    JSON,
+    loaded,
+    option,
+    print_json,
+    say,
+    show_table,
+    takes,
+)
 
 if TYPE_CHECKING:
     from sagl.estimator import SAGL
@@ -28,14 +33,13 @@ _NAMES = {
 @takes(loaded)
 def evaluate(
     opened: tuple[Path, SAGL, Input],
-    labels: Annotated[
-        Path | None,
-        option("True labels, one per sample: they only score. By default the store's."),
-    ] = None,
-    protocol: Annotated[
-        str, option("inductive, transductive, or batch (depends on the order).")
-    ] = "inductive",
-    as_json: JsonOption = False,
+    labels: Path | None = option(
+        None, "True labels, one per sample: they only score. By default the store's."
+    ),
+    protocol: str = option(
+        "inductive", "inductive, transductive, or batch (depends on the order)."
+    ),
+    as_json: bool = JSON,
 ) -> None:
     """Score a run's predictions for views with known labels."""
     from sagl.evaluation.protocols import evaluate as score
@@ -46,18 +50,15 @@ def evaluate(
     if as_json:
         print_json(scores)
         return
-    table = Table(title=f"{run}, {protocol} protocol, {len(truth):,} samples")
-    table.add_column("measure")
-    table.add_column("shuffled" if protocol == "batch" else "score", justify="right")
+    columns = {"score": scores}
     if protocol == "batch":
-        table.add_column("sorted by class", justify="right")
-    for key, name in _NAMES.items():
-        columns = [scores, scores["sorted"]] if protocol == "batch" else [scores]
-        form = "d" if key == "n_clusters" else ".4f"
-        table.add_row(name, *(f"{column[key]:{form}}" for column in columns))
-    console = Console()
-    console.print(table)
+        columns = {"shuffled": scores, "sorted by class": scores["sorted"]}
+    forms = {"n_clusters": "d"}
+    rows = [
+        [name, *(f"{c[key]:{forms.get(key, '.4f')}}" for c in columns.values())]
+        for key, name in _NAMES.items()
+    ]
+    title = f"{run}, {protocol} protocol, {len(truth):,} samples"
+    show_table(title, ["measure", *columns], rows)
     if protocol == "batch":
-        console.print(
-            f"{scores['note']}: class order alone is worth {scores['gap']:+.4f}"
-        )
+        say(f"{scores['note']}: class order alone is worth {scores['gap']:+.4f}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from sagl.cli.options import (
-    BackboneOption,
-    JsonOption,
+    BACKBONES,
+    JSON,
     extraction,
     option,
     print_json,
@@ -25,29 +25,25 @@ if TYPE_CHECKING:
 @takes(extraction)
 def extract(
     options: dict[str, Any],
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="A folder of images, a list of files, a table, tar shards, a file of "
-            "texts, or the name of a data set.",
-        ),
-    ],
-    out: Annotated[Path, option("The feature store; may be there.", metavar="STORE")],
-    backbone: BackboneOption = None,
-    dtype: Annotated[
-        str | None, option("float16, float32 or float64; by default float16.")
-    ] = None,
-    batch_size: Annotated[int, option("Samples that are embedded together.")] = 64,
-    shard: Annotated[
-        str | None,
-        option(
-            "Do part I of N, counted from 0; by default what torchrun or Slurm "
-            "say, else all.",
-            metavar="I/N",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    source: str = typer.Argument(
+        ...,
+        metavar="SOURCE",
+        help="A folder of images, a list of files, a table, tar shards, a file of "
+        "texts, or the name of a data set.",
+    ),
+    out: Path = option(..., "The feature store; may be there.", metavar="STORE"),
+    backbone: list[str] | None = BACKBONES,
+    dtype: str | None = option(
+        None, "float16, float32 or float64; by default float16."
+    ),
+    batch_size: int = option(64, "Samples that are embedded together."),
+    shard: str | None = option(
+        None,
+        "Do part I of N, counted from 0; by default what torchrun or Slurm "
+        "say, else all.",
+        metavar="I/N",
+    ),
+    as_json: bool = JSON,
 ) -> None:
     """Turn samples into features, one view per backbone, and write them to STORE.
 

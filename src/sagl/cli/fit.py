@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import typer
+from typing import Any
 
 from sagl.cli.info import describe, show
 from sagl.cli.options import (
-    BackboneOption,
-    FilesOption,
-    JoinOption,
-    JsonOption,
-    ViewsOption,
+    BACKBONES,
+    FILES,
+    JOIN,
+    JSON,
+    VIEWS,
     answer,
+    argument,
     extraction,
     listed,
     option,
@@ -53,6 +52,7 @@ def _option(parameter: Parameter) -> inspect.Parameter:
         flag += flag.replace("--", "/--no-", 1)
     words = parameter.values or (("N", default) if of and made is str else ())
     info = option(
+        default,
         parameter.help,
         flag,
         panel=_EFFORT if name in _OF_EFFORT else _NETWORK,
@@ -60,9 +60,7 @@ def _option(parameter: Parameter) -> inspect.Parameter:
     )
     made = made | None if default is None else made
     kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(
-        name, kind, default=default, annotation=Annotated[made, info]
-    )
+    return inspect.Parameter(name, kind, default=info, annotation=made)
 
 
 vars(model_parameters)["__signature__"] = inspect.Signature(
@@ -74,26 +72,22 @@ vars(model_parameters)["__signature__"] = inspect.Signature(
 def fit(
     params: dict[str, Any],
     options: dict[str, Any],
-    clusters: Annotated[
-        str, option("The number of clusters, or auto.", metavar="N|auto")
-    ],
-    out: Annotated[Path, option("The run directory.", metavar="RUN")],
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[SOURCE]",
-            help="Samples for --backbone, e.g. a folder of images, or a feature store.",
-        ),
-    ] = None,
-    seed: Annotated[int, option("Seed of everything random.")] = 0,
-    graph_file: Annotated[
-        bool | None, option("Write graph.npz; by default up to 50,000 samples.")
-    ] = None,
-    as_json: JsonOption = False,
-    view: FilesOption = None,
-    backbone: BackboneOption = None,
-    views: ViewsOption = None,
-    join: JoinOption = None,
+    clusters: str = option(..., "The number of clusters, or auto.", metavar="N|auto"),
+    out: Path = option(..., "The run directory.", metavar="RUN"),
+    source: str | None = argument(
+        None,
+        "Samples for --backbone, e.g. a folder of images, or a feature store.",
+        "[SOURCE]",
+    ),
+    seed: int = option(0, "Seed of everything random."),
+    graph_file: bool | None = option(
+        None, "Write graph.npz; by default up to 50,000 samples."
+    ),
+    as_json: bool = JSON,
+    view: list[str] | None = FILES,
+    backbone: list[str] | None = BACKBONES,
+    views: str | None = VIEWS,
+    join: str | None = JOIN,
 ) -> None:
     """Learn clusters from views and write them to RUN.
 
@@ -105,8 +99,11 @@ def fit(
     from sagl.run import refuse_existing_run
 
     refuse_existing_run(out)
+    n_clusters = _number_or_word(clusters)
+    if isinstance(n_clusters, str) and n_clusters != "auto":
+        raise ValueError(f"--clusters must be a number or auto; got {clusters!r}")
     model = SAGL(
-        _cluster_number(clusters),
+        n_clusters,
         random_state=seed,
         device=options["device"],
         verbose=options["progress"],
@@ -132,12 +129,3 @@ def fit(
             source=given.source,
         )
     answer(describe(out), as_json, show)
-
-
-def _cluster_number(text: str) -> int | Literal["auto"]:
-    if text == "auto":
-        return "auto"
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"--clusters must be a number or auto; got {text!r}") from None

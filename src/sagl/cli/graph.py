@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from sagl.cli.options import (
-    DeviceOption,
-    JoinOption,
-    JsonOption,
-    RunArgument,
-    StoreArgument,
-    option,
+    DEVICE,
+    JOIN,
+    JSON,
+    RUN,
+    STORE,
     print_json,
 )
 
@@ -38,28 +36,25 @@ _NAMES = {
 
 
 def graph(
-    run: RunArgument,
-    store: StoreArgument = None,
-    view: Annotated[
-        list[str] | None,
-        option(
-            "The view whose graph is wanted; by default that of all together. "
-            "NAME=FILE gives samples, as for sagl predict; by default those that the "
-            "run was fitted on. Repeat.",
-            metavar="NAME",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        option(".npz (SciPy CSR), .parquet or .csv (edges), .graphml or .gexf."),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        option("True labels, one per sample: they only score. By default the store's."),
-    ] = None,
-    join: JoinOption = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    run: Path = RUN,
+    store: Path | None = STORE,
+    view: list[str] | None = typer.Option(
+        None,
+        metavar="NAME",
+        help="The view whose graph is wanted; by default that of all together. "
+        "NAME=FILE gives samples, as for sagl predict; by default those that the "
+        "run was fitted on. Repeat.",
+    ),
+    out: Path | None = typer.Option(
+        None, help=".npz (SciPy CSR), .parquet or .csv (edges), .graphml or .gexf."
+    ),
+    labels: Path | None = typer.Option(
+        None,
+        help="True labels, one per sample: they only score. By default the store's.",
+    ),
+    join: str | None = JOIN,
+    device: str = DEVICE,
+    as_json: bool = JSON,
 ) -> None:
     """Write or measure the sparse graph: who attends to whom."""
     from sagl.evaluation.graphs import graph_measures

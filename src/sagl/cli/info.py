@@ -8,10 +8,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from sagl.cli.options import JsonOption, RunArgument, answer
+from sagl.cli.options import JSON, RUN, answer
 
 
-def info(run: RunArgument, as_json: JsonOption = False) -> None:
+def info(run: Path = RUN, as_json: bool = JSON) -> None:
     """Show what a run is: its views, settings, clusters and last record."""
     answer(describe(run), as_json, show)
 

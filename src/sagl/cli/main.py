@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Annotated, Any
+from importlib import import_module
+from typing import Any
 
 import typer
 
 from sagl import __version__
-from sagl.cli.ablate import ablate
-from sagl.cli.backbones import backbones
-from sagl.cli.combine import combine
-from sagl.cli.compare import compare
-from sagl.cli.demo import demo
-from sagl.cli.evaluate import evaluate
-from sagl.cli.extract import extract
-from sagl.cli.fit import fit
-from sagl.cli.graph import graph
-from sagl.cli.info import info
-from sagl.cli.predict import predict
-from sagl.cli.report import report
-from sagl.cli.reproduce import reproduce
-from sagl.cli.sensitivity import sensitivity
 from sagl.cli.store import store
-from sagl.cli.sweep import sweep
-from sagl.cli.views import views
 
+# Each is a function of the file that has its name; in the order of --help.
+COMMANDS = (
+    *("demo", "extract", "fit", "predict", "evaluate", "graph", "report", "compare"),
+    *("ablate", "sensitivity", "combine", "sweep", "reproduce", "views", "backbones"),
+    "info",
+)
 app = typer.Typer(
     name="sagl",
     help="Clusters, representations and sparse graphs from several frozen views, "
@@ -35,25 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (
-    demo,
-    extract,
-    fit,
-    predict,
-    evaluate,
-    graph,
-    report,
-    compare,
-    ablate,
-    sensitivity,
-    combine,
-    sweep,
-    reproduce,
-    views,
-    backbones,
-    info,
-):
-    app.command()(command)
+for name in COMMANDS:
+    app.command()(getattr(import_module(f"sagl.cli.{name}"), name))
 app.add_typer(store, name="store")
 
 
@@ -65,12 +39,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, help="Show the version."
-        ),
-    ] = False,
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version."
+    ),
 ) -> None:
     pass
 

@@ -1,7 +1,7 @@
 """Options that several commands share, each declared once, and how commands take them.
 
-A group of options is a function: its parameters are the options, what it returns is
-what they say. ``@takes(group)`` adds them to a command, which gets that value.
+A group of options is a function or a class: its parameters are the options, what it
+returns is what they say. ``@takes(group)`` adds them to a command, which gets that.
 """
 
 from __future__ import annotations
@@ -9,90 +9,78 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from sagl.estimator import SAGL
     from sagl.features.split import Input
 
 
-def option(help: str, *names: str, panel: str | None = None, **more: Any) -> Any:
-    """An option with its help, which stands under ``panel``."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+def option(
+    default: Any, help: str, *names: str, panel: str | None = None, **more: Any
+) -> Any:
+    """An option with its default (``...``: it must be given) and its help."""
+    return typer.Option(default, *names, help=help, rich_help_panel=panel, **more)
+
+
+def argument(default: Any, help: str, metavar: str) -> Any:
+    """The same for what stands without a name."""
+    return typer.Argument(default, help=help, metavar=metavar, show_default=False)
 
 
 samples = partial(option, panel="Samples and features")
-JsonOption = Annotated[bool, option("Print JSON on stdout.", "--json")]
-QuietOption = Annotated[bool, option("No progress bar.", "--quiet", "-q")]
-DeviceOption = Annotated[
-    str, option("cpu, cuda, mps, or auto: CUDA when there is one.")
-]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
-StoreArgument = Annotated[
-    Path | None,
-    typer.Argument(metavar="[STORE]", help="A feature store, instead of --view."),
-]
-FilesOption = Annotated[
-    list[str] | None,
-    samples(
-        "A view: a .npy, .npz, .safetensors, .csv or .parquet file with one row per "
-        "sample. Repeat for each view; FILE.npz::KEY picks one array of several.",
-        "--view",
-        metavar="NAME=FILE",
-    ),
-]
-ViewsOption = Annotated[
-    str | None, samples("Of a store, only these views: NAME,NAME,…")
-]
-JoinOption = Annotated[
-    str | None,
-    samples("Samples that are not in every view: error, or inner to leave them out."),
-]
-BackboneOption = Annotated[
-    list[str] | None,
-    samples(
-        "A pretrained model: hf:ID, timm:ID, npy:FILE or a short name of sagl "
-        "backbones. Repeat for each view, which is called NAME.",
-        "--backbone",
-        metavar="[NAME=]BACKBONE",
-    ),
-]
-WorkersOption = Annotated[
-    int | None, samples("Processes that decode samples; by default one per free core.")
-]
+JSON = option(False, "Print JSON on stdout.", "--json")
+QUIET = option(False, "No progress bar.", "--quiet", "-q")
+DEVICE = option("auto", "cpu, cuda, mps, or auto: CUDA when there is one.")
+RUN = argument(..., "A run directory.", "RUN")
+STORE = argument(None, "A feature store, instead of --view.", "[STORE]")
+FILES = samples(
+    None,
+    "A view: a .npy, .npz, .safetensors, .csv or .parquet file with one row per "
+    "sample. Repeat for each view; FILE.npz::KEY picks one array of several.",
+    "--view",
+    metavar="NAME=FILE",
+)
+VIEWS = samples(None, "Of a store, only these views: NAME,NAME,…")
+JOIN = samples(
+    None, "Samples that are not in every view: error, or inner to leave them out."
+)
+BACKBONES = samples(
+    None,
+    "A pretrained model: hf:ID, timm:ID, npy:FILE or a short name of sagl "
+    "backbones. Repeat for each view, which is called NAME.",
+    "--backbone",
+    metavar="[NAME=]BACKBONE",
+)
+WORKERS = samples(None, "Processes that decode samples; by default one per free core.")
 
 
 def extraction(
-    kind: Annotated[
-        str | None, samples("What the samples are, if unclear: image or text.")
-    ] = None,
-    column: Annotated[
-        str | None, samples("Of a table: the column with the samples.")
-    ] = None,
-    id_column: Annotated[
-        str | None, samples("Of a table: the column with the ids.")
-    ] = None,
-    label_column: Annotated[
-        str | None, samples("Of a table: the column with the labels. They only score.")
-    ] = None,
-    split: Annotated[
-        str | None, samples("Of a data set: which part, e.g. train.")
-    ] = None,
-    workers: WorkersOption = None,
-    trust_remote_code: Annotated[
-        bool,
-        samples(
-            "Run code that comes with a model from the hub.", "--trust-remote-code"
-        ),
-    ] = False,
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
+    kind: str | None = samples(
+        None, "What the samples are, if unclear: image or text."
+    ),
+    column: str | None = samples(None, "Of a table: the column with the samples."),
+    id_column: str | None = samples(None, "Of a table: the column with the ids."),
+    label_column: str | None = samples(
+        None, "Of a table: the column with the labels. They only score."
+    ),
+    split: str | None = samples(None, "Of a data set: which part, e.g. train."),
+    workers: int | None = WORKERS,
+    trust_remote_code: bool = samples(
+        False, "Run code that comes with a model from the hub.", "--trust-remote-code"
+    ),
+    device: str = DEVICE,
+    quiet: bool = QUIET,
 ) -> dict[str, Any]:
     """Arguments of ``extract_source``."""
     reader = {
@@ -112,11 +100,11 @@ def extraction(
 
 
 def loaded(
-    run: RunArgument,
-    store: StoreArgument = None,
-    view: FilesOption = None,
-    join: JoinOption = None,
-    device: DeviceOption = "auto",
+    run: Path = RUN,
+    store: Path | None = STORE,
+    view: list[str] | None = FILES,
+    join: str | None = JOIN,
+    device: str = DEVICE,
 ) -> tuple[Path, SAGL, Input]:
     """A run, its model, and views to ask it about."""
     from sagl.estimator import SAGL
@@ -129,41 +117,40 @@ def loaded(
 
 def takes(
     *groups: Callable[..., Any], **defaults: Any
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the options of groups; it gets their values as first arguments.
 
     ``defaults`` replace those of options in the groups. An option that the command
-    declares itself is its own, and the group takes its default.
+    declares itself is its own, and the group takes its default. What takes groups may
+    be a group, too.
     """
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         own = _options(command, skip=len(groups))
-        shared = [
-            {
-                name: option.replace(default=defaults.get(name, option.default))
-                for name, option in _options(group).items()
-                if name not in own
-            }
-            for group in groups
-        ]
+        shared = [_options(group) for group in groups]
+        options = {name: option for group in shared for name, option in group.items()}
+        for name, default in defaults.items():
+            info = copy(options[name].default)
+            info.default = default
+            options[name] = options[name].replace(default=info)
+        options = {**own, **{n: o for n, o in options.items() if n not in own}}
 
-        def called(**given: Any) -> None:
-            values = []
-            for group, options in zip(groups, shared, strict=True):
-                values.append(group(**{name: given[name] for name in options}))
-            command(*values, **{name: given[name] for name in own})
+        def called(**given: Any) -> Any:
+            values = [
+                group(
+                    **{
+                        name: option.default.default if name in own else given[name]
+                        for name, option in of_group.items()
+                    }
+                )
+                for group, of_group in zip(groups, shared, strict=True)
+            ]
+            return command(*values, **{name: given[name] for name in own})
 
-        options = dict(own)
-        for more in shared:
-            options.update(more)
-        parameters = [
-            option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for option in options.values()
-        ]
         called.__name__, called.__doc__ = command.__name__, command.__doc__
         called.__module__ = command.__module__
-        called.__annotations__ = {p.name: p.annotation for p in parameters}
-        vars(called)["__signature__"] = inspect.Signature(parameters)
+        called.__annotations__ = {n: o.annotation for n, o in options.items()}
+        vars(called)["__signature__"] = inspect.Signature(list(options.values()))
         return called
 
     return decorate
@@ -176,12 +163,13 @@ def _options(
 
     Only theirs: what a group returns may be known to type checkers alone.
     """
-    names = getattr(function, "__globals__", {})
+    names = vars(sys.modules[function.__module__])
     options = {}
     for option in list(inspect.signature(function).parameters.values())[skip:]:
         made = option.annotation
         made = eval(made, names) if isinstance(made, str) else made
-        options[option.name] = option.replace(annotation=made)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        options[option.name] = option.replace(annotation=made, kind=kind)
     return options
 
 
@@ -204,6 +192,26 @@ def listed(names: str | None) -> list[str] | None:
 def print_json(value: Any) -> None:
     json.dump(value, sys.stdout, indent=2, default=float)
     sys.stdout.write("\n")
+
+
+def show_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    left: int = 1,
+) -> None:
+    """A table on stdout; the first few columns are words, all others numbers."""
+    table = Table(title=Text(title))
+    for i, column in enumerate(columns):
+        table.add_column(Text(column), justify="left" if i < left else "right")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console(soft_wrap=True).print(table)
+
+
+def say(line: str, **style: Any) -> None:
+    """A line on stdout, as it is: not wrapped, and nothing in it is markup."""
+    Console(soft_wrap=True).print(line, markup=False, highlight=False, **style)
 
 
 def answer(facts: Any, as_json: bool, show: Callable[[Any], None]) -> None:

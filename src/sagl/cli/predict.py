@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from sagl.cli.options import JsonOption, loaded, option, print_json, takes
+from sagl.cli.options import JSON, loaded, option, print_json, takes
 
 if TYPE_CHECKING:
     from sagl.estimator import SAGL
@@ -17,17 +17,13 @@ if TYPE_CHECKING:
 @takes(loaded)
 def predict(
     opened: tuple[Path, SAGL, Input],
-    out: Annotated[
-        Path, option("A .csv of clusters and confidences, or .npy of clusters.")
-    ],
-    agreement: Annotated[
-        float | None,
-        option(
-            "Cluster -1 for doubtful samples; the others keep their cluster so "
-            "often when the search starts elsewhere, e.g. 0.9."
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    out: Path = option(..., "A .csv of clusters and confidences, or .npy of clusters."),
+    agreement: float | None = option(
+        None,
+        "Cluster -1 for doubtful samples; the others keep their cluster so "
+        "often when the search starts elsewhere, e.g. 0.9.",
+    ),
+    as_json: bool = JSON,
 ) -> None:
     """Give each sample of the views a cluster, whatever else is asked about."""
     from sagl.estimator import DOUBTFUL

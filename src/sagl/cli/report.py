@@ -5,52 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from rich.console import Console
 
 from sagl.cli.options import (
-    DeviceOption,
-    JsonOption,
-    QuietOption,
-    RunArgument,
+    DEVICE,
+    JSON,
+    QUIET,
+    RUN,
     answer,
     option,
 )
 
 
 def report(
-    run: RunArgument,
-    store: Annotated[
-        Path | None, option("The feature store that the run was fitted on.")
-    ] = None,
-    view: Annotated[
-        list[str] | None, option("Or its views, as for sagl fit.", metavar="NAME=FILE")
-    ] = None,
-    source: Annotated[
-        str | None, option("Pictures or texts to show: a folder, list or table.")
-    ] = None,
-    labels: Annotated[
-        Path | None, option("True labels, one per sample: they only score.")
-    ] = None,
-    columns: Annotated[
-        Path | None, option("A table of more columns to colour by, joined by id.")
-    ] = None,
-    names: Annotated[
-        Path | None, option("Names and marks that the explorer exported (.json).")
-    ] = None,
-    out: Annotated[Path | None, option("By default report.html in RUN.")] = None,
-    parquet: Annotated[
-        Path | None, option("Also write a table for embedding-atlas.")
-    ] = None,
-    thumbnails: Annotated[bool, option("Show pictures, at most 5,000.")] = True,
-    tsne: Annotated[bool, option("Draw t-SNE figures of the views.")] = True,
-    graph: Annotated[
-        bool | None, option("A graph per view; by default up to 50,000 samples.")
-    ] = None,
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    run: Path = RUN,
+    store: Path | None = option(None, "The feature store that the run was fitted on."),
+    view: list[str] | None = option(
+        None, "Or its views, as for sagl fit.", metavar="NAME=FILE"
+    ),
+    source: str | None = option(
+        None, "Pictures or texts to show: a folder, list or table."
+    ),
+    labels: Path | None = option(None, "True labels, one per sample: they only score."),
+    columns: Path | None = option(
+        None, "A table of more columns to colour by, joined by id."
+    ),
+    names: Path | None = option(
+        None, "Names and marks that the explorer exported (.json)."
+    ),
+    out: Path | None = option(None, "By default report.html in RUN."),
+    parquet: Path | None = option(None, "Also write a table for embedding-atlas."),
+    thumbnails: bool = option(True, "Show pictures, at most 5,000."),
+    tsne: bool = option(True, "Draw t-SNE figures of the views."),
+    graph: bool | None = option(
+        None, "A graph per view; by default up to 50,000 samples."
+    ),
+    device: str = DEVICE,
+    quiet: bool = QUIET,
+    as_json: bool = JSON,
 ) -> None:
     """Write what a run found as one page that opens without a server or network."""
     from sagl.report.inputs import open_inputs

@@ -3,47 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
 
 from sagl.cli.options import option, takes
-from sagl.cli.study import Running, find_data, parse_values, running, study_arguments
-
-if TYPE_CHECKING:
-    from sagl.features.split import Source
+from sagl.cli.study import StudyOptions, parse_values, study_options
 
 
-@takes(find_data, study_arguments, running, seeds=3, out=Path("sensitivity"))
+@takes(study_options, seeds=3, out=Path("sensitivity"))
 def sensitivity(
-    source: Source,
-    arguments: dict[str, Any],
-    runs: Running,
-    gamma: Annotated[
-        str, option("Weights of diversity.", metavar="VALUE,…")
-    ] = "1,2,5,10,20",
-    beta: Annotated[
-        str, option("Weights of alignment.", metavar="VALUE,…")
-    ] = "0.1,0.2,0.5,1,2",
-    batch_size: Annotated[
-        str | None,
-        option(
-            "By default 1/2, 1, 2 and 4 times the size that SAGL takes.",
-            metavar="VALUE,…",
-        ),
-    ] = None,
+    options: StudyOptions,
+    gamma: str = option("1,2,5,10,20", "Weights of diversity.", metavar="VALUE,…"),
+    beta: str = option("0.1,0.2,0.5,1,2", "Weights of alignment.", metavar="VALUE,…"),
+    batch_size: str | None = option(
+        None,
+        "By default 1/2, 1, 2 and 4 times the size that SAGL takes.",
+        metavar="VALUE,…",
+    ),
 ) -> None:
-    """How much the result depends on γ × β and on the batch size.
+    """How much the paper's network depends on γ × β and on the batch size.
 
-    Of the network alone, because the refinement hides it; --param sets other things.
-    Runs are kept in DIR: the same command takes up what was interrupted.
+    Without a search (refine=false), which would find the clusters instead: by the
+    default recipe these settings train its graph alone. --param sets other things, e.g.
+    recipe=paper. Runs are kept in DIR: the same command takes up what was interrupted.
     """
-    from sagl.experiments.variants import Sensitivity
+    from sagl.experiments.compare import Sensitivity
 
-    sizes = None if batch_size is None else parse_values("--batch-size", batch_size)
-    study = Sensitivity(
-        source,
+    options.run(
+        Sensitivity,
         gammas=parse_values("--gamma", gamma),
         betas=parse_values("--beta", beta),
-        batch_sizes=sizes,
-        **arguments,
+        batch_sizes=parse_values("--batch-size", batch_size) if batch_size else None,
     )
-    runs.run(study)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from sagl.cli.options import (
-    JoinOption,
-    JsonOption,
-    ViewsOption,
+    JOIN,
+    JSON,
+    VIEWS,
     answer,
+    argument,
     listed,
     option,
     print_json,
+    say,
+    show_table,
 )
 
 store = typer.Typer(
@@ -24,17 +25,17 @@ store = typer.Typer(
     help="Look at, check, merge and export feature stores.",
     no_args_is_help=True,
 )
-StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="A feature store.")]
+STORE_PATH = argument(..., "A feature store.", "STORE")
 
 
 @store.command()
-def info(path: StorePath, as_json: JsonOption = False) -> None:
+def info(path: Path = STORE_PATH, as_json: bool = JSON) -> None:
     """Show the views of a store, their models and their samples."""
     answer(_facts(path), as_json, _show)
 
 
 @store.command()
-def verify(path: StorePath, as_json: JsonOption = False) -> None:
+def verify(path: Path = STORE_PATH, as_json: bool = JSON) -> None:
     """Read everything: checksums, rows, and values that are NaN or infinite.
 
     Ends with exit code 1 when something is wrong.
@@ -54,14 +55,13 @@ def verify(path: StorePath, as_json: JsonOption = False) -> None:
 
 @store.command()
 def merge(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(metavar="STORE…", help="Stores, or unfinished parts of one."),
-    ],
-    out: Annotated[
-        Path | None, option("The merged store; without it a single STORE is finished.")
-    ] = None,
-    as_json: JsonOption = False,
+    paths: list[Path] = typer.Argument(
+        ..., metavar="STORE…", help="Stores, or unfinished parts of one."
+    ),
+    out: Path | None = option(
+        None, "The merged store; without it a single STORE is finished."
+    ),
+    as_json: bool = JSON,
 ) -> None:
     """Make one store of several, or finish one that several processes wrote to."""
     from sagl.features.store import merge as merge_stores
@@ -71,12 +71,12 @@ def merge(
 
 @store.command()
 def export(
-    path: StorePath,
-    out: Annotated[Path, option("Where the files go.", metavar="DIR")],
-    form: Annotated[str, option("npy, npz, parquet or csv.", "--format")] = "npy",
-    views: ViewsOption = None,
-    join: JoinOption = None,
-    as_json: JsonOption = False,
+    path: Path = STORE_PATH,
+    out: Path = option(..., "Where the files go.", metavar="DIR"),
+    form: str = option("npy", "npy, npz, parquet or csv.", "--format"),
+    views: str | None = VIEWS,
+    join: str | None = JOIN,
+    as_json: bool = JSON,
 ) -> None:
     """Write one file per view, the ids and the labels for other tools."""
     from sagl.features.store import FeatureStore
@@ -103,24 +103,26 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    table = Table(title=f"feature store {facts['store']}")
-    for column in ("view", "model", "samples", "width", "type", "files", "MiB"):
-        table.add_column(column, justify="left" if column in "view model" else "right")
-    for name, view in facts["views"].items():
-        table.add_row(
-            name,
-            str(view["model"] or ""),
-            f"{view['rows']:,}",
-            f"{view['dim']:,}",
-            view["dtype"],
-            f"{view['files']:,}",
-            f"{view['bytes'] / 2**20:,.1f}",
-        )
-    console = Console()
-    console.print(table)
+    show_table(
+        f"feature store {facts['store']}",
+        ("view", "model", "samples", "width", "type", "files", "MiB"),
+        [
+            [
+                name,
+                str(view["model"] or ""),
+                f"{view['rows']:,}",
+                f"{view['dim']:,}",
+                view["dtype"],
+                f"{view['files']:,}",
+                f"{view['bytes'] / 2**20:,.1f}",
+            ]
+            for name, view in facts["views"].items()
+        ],
+        left=2,
+    )
     labelled = "with labels" if facts["labelled"] else "without labels"
-    console.print(f"{facts['samples']:,} samples are in every view, {labelled}")
+    say(f"{facts['samples']:,} samples are in every view, {labelled}")
     if facts["skipped"]:
-        console.print(f"{facts['skipped']:,} were skipped: skipped.csv says why")
+        say(f"{facts['skipped']:,} were skipped: skipped.csv says why")
     for name in facts["unfinished"]:
-        console.print(f"view {name} is not finished")
+        say(f"view {name} is not finished")

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import escape, render
 from rich.table import Table
+from rich.text import Text
 
 from sagl.cli.options import (
-    DeviceOption,
-    JsonOption,
-    QuietOption,
+    DEVICE,
+    JSON,
+    QUIET,
     listed,
     option,
     print_json,
     taken_up,
+    takes,
 )
 
 if TYPE_CHECKING:
@@ -32,37 +33,28 @@ if TYPE_CHECKING:
     from sagl.experiments.table import Row
     from sagl.features.split import Source
 
-_BOLD = ("[bold]", "[/bold]")
 _BETWEEN = 3  # blanks between two columns of a table
 
 data_option = partial(option, panel="What to run on")
 run_option = partial(option, panel="Runs")
-SeedsOption = Annotated[int, run_option("Runs per row.")]
+SEEDS = run_option(5, "Runs per row.")
 
 
 def find_data(
-    data: Annotated[
-        Path | None,
-        data_option(
-            "A directory with train/ and perhaps test/, each with one file per view "
-            "and labels.npy; or a feature store."
-        ),
-    ] = None,
-    views: Annotated[
-        str | None, data_option("Of --data, only these: NAME,NAME,…")
-    ] = None,
-    view: Annotated[
-        list[str] | None,
-        data_option("Or: a view to fit. Repeat.", "--view", metavar="NAME=FILE"),
-    ] = None,
-    labels: Annotated[
-        Path | None, data_option("Labels for --view: they only score.")
-    ] = None,
-    test_view: Annotated[
-        list[str] | None,
-        data_option("The same view of test samples.", metavar="NAME=FILE"),
-    ] = None,
-    test_labels: Annotated[Path | None, data_option("Labels for --test-view.")] = None,
+    data: Path | None = data_option(
+        None,
+        "A directory with train/ and perhaps test/, each with one file per view "
+        "and labels.npy; or a feature store.",
+    ),
+    views: str | None = data_option(None, "Of --data, only these: NAME,NAME,…"),
+    view: list[str] | None = data_option(
+        None, "Or: a view to fit. Repeat.", "--view", metavar="NAME=FILE"
+    ),
+    labels: Path | None = data_option(None, "Labels for --view: they only score."),
+    test_view: list[str] | None = data_option(
+        None, "The same view of test samples.", metavar="NAME=FILE"
+    ),
+    test_labels: Path | None = data_option(None, "Labels for --test-view."),
 ) -> Source:
     """The source that the options name."""
     from sagl.features.split import Part, Source, find_source
@@ -75,52 +67,28 @@ def find_data(
         raise ValueError(
             "nothing to compare on; give --data DIR, or --view and --labels"
         )
-    train = Part(tuple(view), None if labels is None else str(labels))
+    train = Part(tuple(view), str(labels) if labels else None)
     test = None
     if test_view:
-        test = Part(tuple(test_view), None if test_labels is None else str(test_labels))
+        test = Part(tuple(test_view), str(test_labels) if test_labels else None)
     return Source("views", train, test)
 
 
-def study_arguments(
-    param: Annotated[
-        list[str] | None,
-        option(
-            "A parameter of SAGL for all runs, e.g. steps=500. Repeat.",
-            metavar="NAME=VALUE",
-        ),
-    ] = None,
-    clusters: Annotated[
-        int | None, option("By default as many as there are distinct labels.")
-    ] = None,
-    seeds: SeedsOption = 5,
-    out: Annotated[
-        Path, run_option("Results are kept, and taken up, here.", metavar="DIR")
-    ] = Path("study"),
-    device: DeviceOption = "auto",
-) -> dict[str, Any]:
-    """Arguments of a study of SAGL."""
-    return {
-        "params": parse_params(param),
-        "n_clusters": clusters,
-        "seeds": seeds,
-        "out": out,
-        "device": device,
-    }
-
-
-class Running(NamedTuple):
+@dataclass(frozen=True)
+class Running:
     """How the runs of a study are done and shown."""
 
-    jobs: int
-    minutes: float | None
-    quiet: bool
-    as_json: bool
+    jobs: int = run_option(1, "Runs at the same time.")
+    minutes: float | None = run_option(None, "Stop after so many minutes.")
+    quiet: bool = QUIET
+    as_json: bool = JSON
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise ValueError(f"--jobs must be at least 1; got {self.jobs}")
 
     def run(self, study: Study) -> None:
         """Run it, write everything, and show it."""
-        if self.jobs < 1:
-            raise ValueError(f"--jobs must be at least 1; got {self.jobs}")
         progress = show_runs(study.total, self.quiet)
         with taken_up():
             study.run(jobs=self.jobs, minutes=self.minutes, progress=progress)
@@ -131,13 +99,41 @@ class Running(NamedTuple):
             show_study(study, files)
 
 
-def running(
-    jobs: Annotated[int, run_option("Runs at the same time.")] = 1,
-    minutes: Annotated[float | None, run_option("Stop after so many minutes.")] = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-) -> Running:
-    return Running(jobs, minutes, quiet, as_json)
+@dataclass(frozen=True)
+class StudyOptions:
+    """What every study is made with, and how its runs are done."""
+
+    source: Source
+    runs: Running
+    param: list[str] | None = option(
+        None,
+        "A parameter of SAGL for all runs, e.g. steps=500. Repeat.",
+        metavar="NAME=VALUE",
+    )
+    clusters: int | None = option(
+        None, "By default as many as there are distinct labels."
+    )
+    seeds: int = SEEDS
+    out: Path = run_option(
+        Path("study"), "Results are kept, and taken up, here.", metavar="DIR"
+    )
+    device: str = DEVICE
+
+    def run(self, made: Callable[..., Study], **more: Any) -> None:
+        """Make a study and run it; ``more`` is what it takes beside the options."""
+        pairs = parse_pairs("--param", self.param)
+        arguments = {
+            "source": self.source,
+            "out": self.out,
+            "params": {name: parse_value(value) for name, value in pairs.items()},
+            "n_clusters": self.clusters,
+            "seeds": self.seeds,
+            "device": self.device,
+        }
+        self.runs.run(made(**{**arguments, **more}))
+
+
+study_options = takes(find_data, Running)(StudyOptions)
 
 
 def show_runs(total: int, quiet: bool) -> Callable[[Any, dict[str, Any]], None]:
@@ -149,28 +145,32 @@ def show_runs(total: int, quiet: bool) -> Callable[[Any, dict[str, Any]], None]:
         done += 1
         if quiet:
             return
-        what = result.get("error") or f"{_quality(result)} in {result['seconds']:.1f} s"
+        what = result.get("error")
+        if what is None:
+            what = f"score {result['label_free']['total']:.3f}"
+            if "acc" in result["scores"]:
+                what = f"ACC {result['scores']['acc']:.3f}"
+            what += f" in {result['seconds']:.1f} s"
         name = f"{task.method.title or task.method.name}, seed {task.seed}"
         typer.echo(f"[{done}/{total}] {name}: {what}", err=True)
 
     return show
 
 
-def _quality(result: dict[str, Any]) -> str:
-    if "acc" in result["scores"]:
-        return f"ACC {result['scores']['acc']:.3f}"
-    return f"score {result['label_free']['total']:.3f}"
-
-
-def parse_params(texts: list[str] | None) -> dict[str, Any]:
-    """``NAME=VALUE`` options."""
-    params: dict[str, Any] = {}
+def parse_pairs(
+    option: str, texts: list[str] | None, form: str = "NAME=VALUE"
+) -> dict[str, str]:
+    """The values of an option that takes NAME=VALUE and may be repeated."""
+    pairs: dict[str, str] = {}
     for text in texts or []:
         name, equals, value = text.partition("=")
-        if not (equals and name.strip()):
-            raise ValueError(f"--param {text}: expected NAME=VALUE")
-        params[name.strip()] = parse_value(value)
-    return params
+        name = name.strip()
+        if not (equals and name):
+            raise ValueError(f"{option} {text}: expected {form}")
+        if name in pairs:
+            raise ValueError(f"{option} {text}: {name} is given twice")
+        pairs[name] = value
+    return pairs
 
 
 def parse_value(text: str) -> Any:
@@ -193,21 +193,23 @@ def show_study(study: Study, files: Sequence[str]) -> None:
     """Tables as wide as the terminal, what follows, and where everything is."""
     console = Console()
     console.print(study.heading(), highlight=False, markup=False)
-    columns, lines, head = study.table(_BOLD)
-    lines = [
-        [
-            escape(cell) if i < head or not columns[i] else cell
-            for i, cell in enumerate(line)
-        ]
-        for line in lines
-    ]
-    rows = study.rows()
-    below = "" not in study.first  # notes, unless they mark the choice
-    shown = [i for i, name in enumerate(columns) if name or not below]
-    apart = [row.supervised for row in rows]
-    for together in _fitting(columns, lines, shown, head, console.width):
-        print_table(console, columns, lines, together, apart)
-    for sentence in (*(_notes(rows) if below else ()), *study.sentences()):
+    columns, lines, head = study.table()
+    rows, sentences = study.rows(), study.sentences()
+    places = list(range(head, len(columns)))
+    if study.columns[-1] == "":  # notes stand below, unless they mark the choice
+        places = [i for i in places if columns[i]]
+        sentences = [*_notes(rows), *sentences]
+    cells = [[_cell(text) for text in line] for line in lines]
+    for some in _fitting(columns, cells, places, head, console.width):
+        shown = [*range(head), *some]
+        table = narrow_table([columns[i] for i in shown])
+        for i, (row, line) in enumerate(zip(rows, cells, strict=True)):
+            if row.supervised and i and not rows[i - 1].supervised:
+                table.add_section()
+            if any(line[i] for i in some):
+                table.add_row(*(line[i] for i in shown))
+        console.print(table)
+    for sentence in sentences:
         whole = "sagl fit" in sentence  # a command to be copied
         console.print(sentence, highlight=False, markup=False, soft_wrap=whole)
     where = f"kept in {study.out}: {', '.join(files)}"
@@ -216,6 +218,12 @@ def show_study(study: Study, files: Sequence[str]) -> None:
         typer.echo(
             'sagl: figures need matplotlib: pip install "sagl[report]"', err=True
         )
+
+
+def _cell(text: str) -> Text:
+    """A cell of a table in Markdown."""
+    bold = text.startswith("**") and text.endswith("**")
+    return Text(text.strip("*"), style="bold") if bold else Text(text)
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:
@@ -229,42 +237,29 @@ def _notes(rows: Sequence[Row]) -> list[str]:
 
 def _fitting(
     columns: Sequence[str],
-    lines: Sequence[Sequence[str]],
-    shown: Sequence[int],
+    cells: Sequence[Sequence[Text]],
+    places: Sequence[int],
     head: int,
     width: int,
 ) -> list[list[int]]:
-    """Columns shared out among tables of the terminal's width, each with the head."""
+    """Columns shared out among tables of the terminal's width, each after the head."""
 
     def needed(i: int) -> int:
-        cells = [columns[i], *(render(line[i]).plain for line in lines)]
-        return max(cell_len(text) for text in cells) + _BETWEEN
+        texts = [Text(columns[i]), *(line[i] for line in cells)]
+        return max(text.cell_len for text in texts) + _BETWEEN
 
-    tables = [list(range(head))]
-    for i in shown[head:]:
-        if sum(map(needed, [*tables[-1], i])) > width and len(tables[-1]) > head:
-            tables.append(list(range(head)))
+    left = width - sum(map(needed, range(head)))
+    tables: list[list[int]] = [[]]
+    for i in places:
+        if tables[-1] and sum(map(needed, [*tables[-1], i])) > left:
+            tables.append([])
         tables[-1].append(i)
     return tables
 
 
-def print_table(
-    console: Console,
-    columns: Sequence[str],
-    lines: Sequence[Sequence[str]],
-    together: Sequence[int],
-    apart: Sequence[bool] = (),
-) -> None:
-    """Some columns of a table; lines that are ``apart`` make a section."""
+def narrow_table(columns: Sequence[str]) -> Table:
+    """Without lines between columns, which are as wide as their widest cell."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for i in together:
-        side: Literal["left", "right"] = "right" if i else "left"
-        table.add_column(columns[i], justify=side, no_wrap=True)
-    before = False
-    for line, separate in zip(lines, apart or [False] * len(lines), strict=True):
-        if separate and not before:
-            table.add_section()
-        before = separate
-        if any(line[i] for i in together[1:]):
-            table.add_row(*(line[i] for i in together))
-    console.print(table)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left", no_wrap=True)
+    return table

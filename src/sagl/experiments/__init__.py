@@ -1,3 +1,3 @@
 """Experiments: one way to run many fits, and tables of what is to be run."""
 
-__all__ = ["compare", "digits", "fit", "paper", "study", "sweep", "variants"]
+__all__ = ["compare", "digits", "fit", "reproduce", "study", "sweep"]

@@ -1,62 +1,47 @@
-"""Methods side by side, and data sets of the paper from their files to its table.
+"""Methods beside each other; SAGL taken apart, on other views, with other weights.
 
-``sagl reproduce``: first the features of both splits, then the runs; each step takes up
-what it finds done, so the same call goes on after an interruption. The table has the
-paper's figures beside the measured ones, and says by which protocol each came about.
+``sagl compare``, ``ablate``, ``combine`` and ``sensitivity`` are studies that differ in
+the variants they run and in what they draw and say.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
+from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sagl.baselines.registry import METHODS, Method, find_method
-from sagl.checks import integer
-from sagl.experiments.paper import BACKBONES, Preset, Published, published_figures
-from sagl.experiments.study import Study
+import numpy as np
+from numpy.typing import NDArray
+
+from sagl.baselines.registry import METHODS
+from sagl.checks import integer, number
+from sagl.evaluation.cka import cka_matrix
+from sagl.experiments.study import SCORE, Study
+from sagl.experiments.sweep import cautions, distinct
 from sagl.experiments.table import (
-    COLUMNS,
-    NOT_RUN,
+    ONLY_PUBLISHED,
     Row,
-    cells,
-    markdown_table,
-    record,
+    best_by_score,
+    marked,
+    published_combination,
+    with_published,
 )
-from sagl.features.backbones import parse_backbones
-from sagl.features.extraction import extract_source
-from sagl.features.manifest import Manifest, samples_checksum
-from sagl.features.readers import open_samples
-from sagl.features.split import Part, Source, find_source
-from sagl.run import FEATURES
-from sagl.storage import write_json
+from sagl.features.split import Source
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "Comparison",
-    "Reproduction",
-    "extract_features",
-    "given_features",
-    "preset_methods",
-]
+__all__ = ["Ablation", "Combination", "Comparison", "Sensitivity"]
 
-_EXTRACTED = "backbones.json"
-_SPLITS = ("train", "test")
-# SAGL as the paper has it and its ablations: these are trained by the preset.
-BY_PRESET = ("sagl-paper", "sagl-w", "sagl-i", "sagl-b")
-DEFAULT_METHODS = (*BY_PRESET, "sagl", "kmeans", "linear-probe")
-_PAPER_VIEWS = " and ".join(BACKBONES)
-_MEASURES = ("acc", "nmi", "ari")  # that the paper has figures of
-_COSTS = ("clusters", "seconds", "peak MiB")
-HEAD = (
-    "method",
-    *(text for m in _MEASURES for text in (m.upper(), "paper")),
-    *("worst ACC", *_COSTS, ""),
-)
+ABLATIONS = ("sagl", "sagl-n", "sagl-i", "sagl-b", "sagl-w", "sagl-paper")
+GAMMAS = (1.0, 2.0, 5.0, 10.0, 20.0)
+BETAS = (0.1, 0.2, 0.5, 1.0, 2.0)
+_BATCH_FACTORS = (0.5, 1, 2, 4)  # times the size that SAGL would take
+MOST_COMBINATIONS = 64
+_CHOSEN = "chosen by the score"
 
 
 class Comparison(Study):
@@ -67,302 +52,308 @@ class Comparison(Study):
 
     def rows(self) -> list[Row]:
         """Those of the methods, and methods of the paper that cannot be run."""
-        figures = published_figures(self.source.name)
-        rows = super().rows() + [
-            Row(name, figure.title, False, 0, published_acc=figure.acc, note=NOT_RUN)
-            for name, figure in figures.items()
-            if figure.only_published
-        ]
-        return sorted(rows, key=lambda row: row.supervised)
-
-    def markdown(self) -> str:
-        return markdown_table(COLUMNS, cells(self.rows()))
-
-    def records(self) -> list[dict[str, Any]]:
-        return [record(row) for row in self.rows()]
+        return with_published(super().rows(), self.source.name, ONLY_PUBLISHED)
 
 
-class Reproduction(Comparison):
-    """Methods on a data set of the paper, beside the figures it published.
+class Ablation(Study):
+    """SAGL, its network alone, and the network without one of its parts.
 
-    Parameters
-    ----------
-    preset : Preset
-    source : Source
-    methods : sequence of Method
-        As ``preset_methods`` makes them.
-    out : Path
-    backbones : sequence of str, optional
-        Those that the features were extracted with; None if they are from elsewhere.
-    epochs : int, optional
-        Those of the methods that the preset trains, if they are not the preset's.
-    options
-        Of ``Study``.
+    ``params`` are parameters of SAGL for every variant that does not set them itself;
+    ``options`` are those of ``Study``. Runs of ``sagl compare`` in the same directory
+    count.
     """
 
-    command = "reproduce"
+    command = "ablate"
 
     def __init__(
         self,
-        preset: Preset,
         source: Source,
-        methods: Sequence[Method],
         out: Path,
         *,
-        backbones: Sequence[str] | None = None,
-        epochs: int | None = None,
+        params: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
+        methods = [
+            replace(METHODS[name], params={**(params or {}), **METHODS[name].params})
+            for name in ABLATIONS
+        ]
         super().__init__(source, methods, out, **options)
-        self.preset = preset
-        self.backbones = backbones
-        self.epochs = epochs
-        self.published = published_figures(preset.title)
+        for method in methods:
+            self.resolved(method.params)
 
     def rows(self) -> list[Row]:
-        """Rows of the comparison, and after them what the paper has and was not run."""
-        rows = super().rows()
-        there = {row.name for row in rows}
-        for name, figure in self.published.items():
-            if name in METHODS and name not in there:
-                method = METHODS[name]
-                row = Row(name, method.title, method.supervised, 0, note=NOT_RUN)
-                rows.append(replace(row, published_acc=figure.acc))
-        return sorted(rows, key=lambda row: (row.supervised, not row.mean))
-
-    def table(
-        self, bold: tuple[str, str] = ("**", "**")
-    ) -> tuple[list[str], list[list[str]], int]:
-        """Each measured score, the paper's beside it, and the costs."""
-        lines = []
-        rows = self.rows()
-        for row, line in zip(rows, cells(rows, bold), strict=True):
-            texts = dict(zip(COLUMNS, line, strict=True))
-            scores = [
-                text
-                for m in _MEASURES
-                for text in (texts[m.upper()], _paper(self.published.get(row.name), m))
-            ]
-            worst = "" if row.worst_acc is None else f"{row.worst_acc:.3f}"
-            costs = [texts[name] for name in _COSTS]
-            lines.append([texts["method"], *scores, worst, *costs, row.note])
-        return list(HEAD), lines, 1
-
-    def heading(self) -> str:
-        return (
-            f"{self.preset.title}: {self.n_clusters} clusters, {self.n_train:,} "
-            f"samples fitted, {self.n_scored:,} scored"
-        )
-
-    def sentences(self) -> list[str]:
-        """Protocols, what was done otherwise, what is disputed."""
-        lines = [f"{name}: {said}" for name, said in self.protocols().items()]
-        departures = self.departures()
-        lines.append(
-            f"otherwise than in the paper: {'; '.join(departures)}"
-            if departures
-            else "data, features and epochs: the paper's"
-        )
-        if self.preset.note:
-            lines.append(f"settings: {self.preset.note}")
-        return lines
-
-    def markdown(self) -> str:
-        columns, lines, _ = self.table()
-        said = "".join(f"- {line}\n" for line in self.sentences())
-        return (
-            f"# {self.preset.title}\n\n{self.n_clusters} clusters; "
-            f"{self.n_train:,} samples fitted, {self.n_scored:,} scored.\n\n"
-            f"{markdown_table(columns, lines)}\n{said}"
-        )
-
-    def records(self) -> list[dict[str, Any]]:
-        """With the paper's NMI and ARI, too."""
-        records = super().records()
-        for line in records:
-            figure = self.published.get(line["name"])
-            for m in ("nmi", "ari"):
-                line[f"published_{m}"] = figure and getattr(figure, m)
-        return records
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            **super().as_json(),
-            "preset": self.preset.as_dict(),
-            "backbones": self.backbones,
-            "epochs": self.epochs or self.preset.epochs,
-            "published": {
-                name: {m: getattr(figure, m) for m in _MEASURES}
-                for name, figure in self.published.items()
-            },
-            "protocols": self.protocols(),
-            "departures": self.departures(),
-        }
+        return with_published(super().rows(), self.source.name)
 
     def figures(self) -> dict[str, Axes]:
-        from sagl.report.figures import draw_accuracy, draw_training_times
+        from sagl.report.figures import draw_accuracy
 
-        # Titles short enough for a figure, whose own title says how long was trained.
-        measured = [
-            replace(row, title=find_method(row.name).title)
-            for row in self.rows()
-            if row.mean
-        ]
-        if not measured:
+        rows = [row for row in self.rows() if row.runs]
+        if not rows:
             return {}
-        title = self.preset.title
-        if self.epochs not in (None, self.preset.epochs):
-            title += f", {self.epochs} of {self.preset.epochs} epochs"
-        return {
-            "accuracy": draw_accuracy(measured, data=title, published_as="published"),
-            "training_times": draw_training_times({title: measured}),
-        }
-
-    def protocols(self) -> dict[str, str]:
-        """How the figures of each column came about, in words."""
-        last = max((task.seed for task in self.tasks), default=0)
-        names = {method.name for method in self.methods}
-        spread = "one seed, so that nothing is known of the spread"
-        if last:
-            spread = f"mean ± standard deviation over seeds 0 to {last}"
-        measured = (
-            "inductive. Fitted on the training part without labels; each test sample "
-            "is predicted alone, so that neither company nor order matters; "
-            f"{spread}. Labels score and choose nothing: no setting, no checkpoint, no "
-            "seed."
-        )
-        if names & set(BY_PRESET):
-            measured += (
-                " Rows of the paper's SAGL and its ablations take the settings that "
-                "the paper found by labels; all others run at their own defaults."
-            )
-        protocols = {
-            "measured": measured,
-            "paper": (
-                "as published: one figure, the best after tuning. The released code "
-                "builds the graph of test samples inside test batches that are not "
-                "shuffled; the files are sorted by class, so a sample's batch mates "
-                "are mostly of its own class and labels leak through the order. Its "
-                "search scores 480 settings × 31 checkpoints on the test labels and "
-                "reports the best."
-            ),
-        }
-        if "linear-probe" in names:
-            protocols["linear probe"] = (
-                "with labels. Logistic regression on all views side by side, fitted "
-                "with the labels of the training part; the paper's is on one backbone, "
-                "and the better of its two is shown."
-            )
-        return protocols
-
-    def departures(self) -> list[str]:
-        """What was done otherwise than in the paper, as far as it can be seen here."""
-        preset = self.preset
-        departures = []
-        sizes = f"{self.n_train:,} / {self.n_scored:,}"
-        expected = f"{preset.n_train:,} / {preset.n_test:,}"
-        if sizes != expected:
-            departures.append(f"{sizes} samples instead of {expected}")
-        if self.n_clusters != preset.n_classes:
-            departures.append(
-                f"{self.n_clusters} clusters instead of {preset.n_classes}"
-            )
-        if self.epochs not in (None, preset.epochs):
-            departures.append(f"{self.epochs} epochs instead of {preset.epochs}")
-        if self.backbones is None:
-            views = ", ".join(self.source.train.names)
-            departures.append(
-                f"features from files ({views}); the paper's are of {_PAPER_VIEWS}"
-            )
-        elif set(self.backbones) != set(BACKBONES):
-            views = " and ".join(self.backbones)
-            departures.append(f"features of {views} instead of {_PAPER_VIEWS}")
-        return departures
+        if self.labelled:
+            return {"accuracy": draw_accuracy(rows, data=self.source.name)}
+        return {"scores": _draw_scores(rows, "variant")}
 
 
-def _paper(figure: Published | None, measure: str) -> str:
-    value = None if figure is None else getattr(figure, measure)
-    return "" if value is None else f"{value:.3f}"
+def _draw_scores(rows: Sequence[Row], what: str, **options: Any) -> Axes:
+    """The label-free score of each row."""
+    from sagl.report.figures import draw_candidates
 
-
-def preset_methods(
-    preset: Preset, names: Sequence[str], epochs: int | None = None
-) -> list[Method]:
-    """Methods by name; SAGL as the paper has it and its ablations with the preset.
-
-    All others are run at their own defaults. ``epochs`` shortens what the preset
-    trains, and the titles say so.
-    """
-    if epochs is not None:
-        integer("epochs", epochs, 1)
-    methods = []
-    for name in names:
-        method = find_method(name)
-        if name in BY_PRESET:
-            title = method.title
-            if epochs not in (None, preset.epochs):
-                title += f", {epochs} epochs"
-            params = {**method.params, **preset.settings(epochs)}
-            method = replace(method, title=title, params=params)
-        methods.append(method)
-    return methods
-
-
-def extract_features(
-    preset: Preset, root: Path, backbones: Sequence[str], out: Path, **options: Any
-) -> Source:
-    """Features of the paper's two splits, in ``out/features/train`` and ``…/test``.
-
-    Both splits are looked at before the work begins. Views that are complete are not
-    extracted again, and their models not loaded. ``options`` are those of
-    ``extract_source``.
-    """
-    named = parse_backbones(backbones)
-    samples = f"{preset.name}:{root}"
-    checksums = {
-        split: samples_checksum(sorted(open_samples(samples, split=split).ids))
-        for split in _SPLITS
-    }
-    features = out / FEATURES
-    parts = {}
-    for split, checksum in checksums.items():
-        store = features / split
-        if not _is_complete(store, named, checksum):
-            extract_source(
-                samples, backbones, store, reader={"split": split}, **options
-            )
-            write_json(features / _EXTRACTED, {**_extracted(features), **named})
-        parts[split] = Part(tuple(named), store=str(store))
-    return Source(preset.title, parts["train"], parts["test"])
-
-
-def given_features(
-    preset: Preset, directory: Path, views: Sequence[str] | None = None
-) -> Source:
-    """Features that are there already: a directory with ``train`` and ``test``."""
-    source = find_source(directory, views)
-    if source.test is None:
-        raise ValueError(
-            f"{directory}: there is no test part; {preset.title} is fitted on "
-            "train/ and scored on test/"
-        )
-    return replace(source, name=preset.title)
-
-
-def _is_complete(store: Path, named: dict[str, str], checksum: str) -> bool:
-    """Whether a store has all these views, of these very samples and models."""
-    views, known = Manifest.read_or_new(store).views, _extracted(store.parent)
-    return all(
-        known.get(name) == backbone
-        and name in views
-        and views[name].plan.samples_sha256 == checksum
-        for name, backbone in named.items()
+    axes = draw_candidates(
+        [row.title for row in rows],
+        [row.label_free["total"] for row in rows],
+        sd=[row.label_free_sd or 0.0 for row in rows],
+        measure=SCORE,
+        what=what,
+        **options,
     )
+    return axes[0]
 
 
-def _extracted(features: Path) -> dict[str, str]:
-    """Which model each view is of, as it was asked for."""
-    path = features / _EXTRACTED
-    if not path.exists():
-        return {}
-    return dict(json.loads(path.read_text(encoding="utf-8")))
+class Combination(Study):
+    """SAGL on subsets of the views, judged by how well *all* views predict clusters.
+
+    A combination has ``at_least`` to ``at_most`` views, by default one to all; more
+    than 64 combinations are refused. ``options`` are those of ``Study``, with three
+    seeds by default.
+    """
+
+    command = "combine"
+    columns = ("score", "", *(c for c in Study.columns if c not in ("score", "")))
+
+    def __init__(
+        self,
+        source: Source,
+        out: Path,
+        *,
+        at_least: int = 1,
+        at_most: int | None = None,
+        **options: Any,
+    ) -> None:
+        self.names = source.train.names
+        subsets = combinations_of(self.names, at_least, at_most)
+        self.subsets = {" + ".join(subset): subset for subset in subsets}
+        super().__init__(source, [], out, **{"seeds": 3, "looks": 1, **options})
+        self.resolved(self.params)
+        sagl = replace(METHODS["sagl"], params=self.params)
+        for title, subset in self.subsets.items():
+            # All views are what a run without this choice fits: the same file.
+            some = subset if len(subset) < len(self.names) else None
+            self.add([replace(sagl, name=title, title=title)], some)
+        views, _ = source.train.read()
+        self.cka = cka_matrix(views, batch_size="auto")
+
+    def rows(self) -> list[Row]:
+        rows = []
+        for row in super().rows():
+            figure = published_combination(self.source.name, self.subsets[row.name])
+            rows.append(replace(row, published_acc=figure and figure.acc))
+        return marked(rows, self.seeds, _CHOSEN)
+
+    def settings_of(self, row: Row) -> dict[str, Any]:
+        """The views, and the mean CKA of their pairs; one view has none."""
+        places = [self.names.index(name) for name in self.subsets[row.name]]
+        values = [self.cka[i, j] for i, j in combinations(places, 2)]
+        cka = round(float(np.mean(values)), 3) if values else None
+        return {"views": row.title, "CKA": cka}
+
+    def figures(self) -> dict[str, Axes]:
+        from sagl.report.figures import draw_cka
+
+        drawn = {}
+        if len(self.names) > 1:
+            drawn["cka"] = draw_cka(self.cka, self.names)
+        rows = [row for row in self.rows() if row.label_free]
+        if rows:
+            truth = {}
+            if self.labelled:
+                truth["truth"] = [row.mean["acc"] for row in rows]
+                truth["truth_sd"] = [row.sd["acc"] for row in rows]
+            marks = [row.note.startswith(_CHOSEN) for row in rows]
+            drawn["combinations"] = _draw_scores(
+                rows, "combination of views", chosen=marks.index(True), **truth
+            )
+        return drawn
+
+    def findings(self) -> dict[str, Any]:
+        rows = {row.name: row for row in self.rows()}
+        chosen = best_by_score(list(rows.values()), self.seeds)
+        scored = [row for row in rows.values() if row.mean]
+        best = max(scored, key=lambda row: row.mean["acc"], default=None)
+        everything = rows.get(" + ".join(self.names))
+        return {
+            "cka": {"views": list(self.names), "matrix": self.cka.tolist()},
+            "chosen": chosen and list(self.subsets[chosen.name]),
+            "chosen_score": chosen and chosen.score,
+            "chosen_acc": chosen and chosen.acc,
+            "best_acc": best and best.acc,
+            "best_by_labels": best and list(self.subsets[best.name]),
+            "all_views_acc": everything and everything.acc,
+        }
+
+    def sentences(self) -> list[str]:
+        findings = self.findings()
+        if findings["chosen"] is None:
+            return ["no combination has a label-free score yet"]
+        chosen = " + ".join(findings["chosen"])
+        said = f"the label-free score, on all views, chooses {chosen}"
+        if findings["chosen_acc"] is None:
+            return [said]
+        said += f": ACC {findings['chosen_acc']:.3f}"
+        if findings["all_views_acc"] is not None:
+            said += f", {findings['all_views_acc']:.3f} with all views"
+        best = " + ".join(findings["best_by_labels"])
+        said += f", {findings['best_acc']:.3f} at best ({best}, by the labels)"
+        return [said]
+
+
+def combinations_of(
+    names: tuple[str, ...], at_least: int = 1, at_most: int | None = None
+) -> list[tuple[str, ...]]:
+    """Subsets of the names, small ones first; refused if there are too many.
+
+    >>> combinations_of(("a", "b", "c"), at_least=2)
+    [('a', 'b'), ('a', 'c'), ('b', 'c'), ('a', 'b', 'c')]
+    """
+    L = len(names)
+    at_most = L if at_most is None else at_most
+    if not 1 <= at_least <= at_most <= L:
+        raise ValueError(
+            f"combinations of {at_least} to {at_most} of {L} views: there must be at "
+            f"least 1 and at most {L}, and no more at least than at most"
+        )
+    sizes = range(at_least, at_most + 1)
+    count = sum(comb(L, size) for size in sizes)
+    if count > MOST_COMBINATIONS:
+        raise ValueError(
+            f"{L} views make {count} combinations of {at_least} to {at_most}, more "
+            f"than {MOST_COMBINATIONS}; give fewer --views, or --max-views and "
+            "--at-least"
+        )
+    return [subset for size in sizes for subset in combinations(names, size)]
+
+
+class Sensitivity(Study):
+    """A surface over γ × β and a curve over batch sizes, of the paper's network.
+
+    The surface is at SAGL's own batch size, the curve at its γ and β, by default over
+    1/2, 1, 2 and 4 times its batch size. There is no search unless ``params`` asks for
+    it: where a search finds the clusters, γ, β and the batch size train its graph
+    alone. ``options`` are those of ``Study``, with three seeds by default.
+    """
+
+    command = "sensitivity"
+
+    def __init__(
+        self,
+        source: Source,
+        out: Path,
+        *,
+        gammas: Sequence[float] = GAMMAS,
+        betas: Sequence[float] = BETAS,
+        batch_sizes: Sequence[int] | None = None,
+        params: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self.gammas = sorted(number("gamma", v, 0) for v in distinct("gamma", gammas))
+        self.betas = sorted(number("beta", v, 0) for v in distinct("beta", betas))
+        params = {"refine": False, **(params or {})}
+        options = {"seeds": 3, "looks": 1, "params": params, **options}
+        super().__init__(source, [], out, **options)
+        self._own = self.resolved(params)
+        gamma, beta, size = self._own.gamma, self._own.beta, self._own.batch_size
+        self.batch_sizes = self._sizes(batch_sizes, size)
+        points = [(g, b, size) for g in self.gammas for b in self.betas]
+        points += [(gamma, beta, size) for size in self.batch_sizes]
+        names = [
+            self.add_sagl({"gamma": g, "beta": b, "batch_size": n})
+            for g, b, n in points
+        ]
+        cut = len(self.gammas) * len(self.betas)
+        self._surface, self._curve = names[:cut], names[cut:]
+
+    def _sizes(self, given: Sequence[int] | None, own: int) -> list[int]:
+        if given is None:
+            sizes = {round(factor * own) for factor in _BATCH_FACTORS}
+            return sorted({min(max(size, 2), self.n_train) for size in sizes})
+        for size in distinct("batch_size", given):
+            if integer("batch_size", size, 2) > self.n_train:
+                raise ValueError(
+                    f"batch_size: {size} is more than the {self.n_train} samples; give "
+                    "at most as many"
+                )
+        return sorted(given)
+
+    def surface(self, measure: str) -> NDArray[np.float64]:
+        """The mean over seeds, (γ, β); ``score`` is the label-free one, NaN a gap."""
+        means = self._means(self._surface, measure)
+        return means.reshape(len(self.gammas), len(self.betas))
+
+    def curve(self, measure: str) -> NDArray[np.float64]:
+        """The same over batch sizes."""
+        return self._means(self._curve, measure)
+
+    def _means(self, names: Sequence[str], measure: str) -> NDArray[np.float64]:
+        means = {row.name: {"score": row.score, **row.mean} for row in self.rows()}
+        return np.array([means[n].get(measure) for n in names], dtype=np.float64)
+
+    def figures(self) -> dict[str, Axes]:
+        from sagl.report.figures import draw_batch_sizes, draw_sensitivity
+
+        drawn: dict[str, Axes] = {}
+        for measure, name in (("score", SCORE), ("acc", "ACC")):
+            values = self.surface(measure)
+            if np.isfinite(values).any():
+                drawn[f"surface-{measure}"] = draw_sensitivity(
+                    self.gammas, self.betas, values, measure=name
+                )
+        names = {"acc": "ACC", "nmi": "NMI", "ari": "ARI"}
+        names = names if self.labelled else {"score": SCORE}
+        curves = {name: self.curve(measure) for measure, name in names.items()}
+        if all(np.isfinite(values).any() for values in curves.values()):
+            sds = {
+                row.name: {"score": row.label_free_sd, **row.sd} for row in self.rows()
+            }
+            drawn["batch-sizes"] = draw_batch_sizes(
+                self.batch_sizes,
+                curves,
+                sd={
+                    name: [sds[n].get(measure) or 0.0 for n in self._curve]
+                    for measure, name in names.items()
+                },
+                measure="score with labels" if self.labelled else SCORE,
+            )
+        return drawn
+
+    def findings(self) -> dict[str, Any]:
+        measure = "acc" if self.labelled else "score"
+        values = {"surface": self.surface(measure), "curve": self.curve(measure)}
+        return {
+            "measure": measure,
+            "gamma": self.gammas,
+            "beta": self.betas,
+            "batch_size": self.batch_sizes,
+            **{name: _without_nan(known) for name, known in values.items()},
+        }
+
+    def sentences(self) -> list[str]:
+        name, measure = ("ACC", "acc") if self.labelled else (SCORE, "score")
+        own = self._own
+        said = []
+        for values, over in (
+            (self.surface(measure), f"γ × β at a batch size of {own.batch_size:,}"),
+            (
+                self.curve(measure),
+                f"batch sizes at γ = {own.gamma:g}, β = {own.beta:g}",
+            ),
+        ):
+            known = values[np.isfinite(values)]
+            if known.size:
+                low, high = known.min(), known.max()
+                said.append(f"{name} over {over}: {low:.3f} to {high:.3f}")
+        return said + cautions(["gamma", "beta"], own.refine)
+
+
+def _without_nan(values: NDArray[np.float64]) -> Any:
+    gaps: Any = None
+    return np.where(np.isfinite(values), values, gaps).tolist()

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import zoom
-from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
-from sklearn.preprocessing import normalize
 
+from sagl.baselines import KMeans
 from sagl.estimator import SAGL
 from sagl.evaluation.metrics import clustering_scores
 from sagl.evaluation.protocols import evaluate
@@ -127,42 +126,29 @@ def run_demo(out: Path, seed: int = 0, *, verbose: bool = False) -> dict[str, An
     The run of the first seed is written to ``out``.
     """
     digits = load()
-    n_clusters = len(np.unique(digits.train_labels))
+    C, seeds = len(np.unique(digits.train_labels)), range(seed, seed + SEEDS)
     start = time.perf_counter()
-    models = [
-        SAGL(n_clusters, random_state=seed + i, verbose=verbose) for i in range(SEEDS)
-    ]
+    models = [SAGL(C, random_state=s, verbose=verbose) for s in seeds]
     fit_run(models[0], digits.train, out)
     for model in models[1:]:
         model.fit(digits.train)
     seconds = time.perf_counter() - start
-    sparsity = models[0].history_[-1]["sparsity"]
+    others = [KMeans(C, random_state=s).fit(digits.train) for s in seeds]
+    names, sparsity = digits.train.names, models[0].history_[-1]["sparsity"]
     return {
         "out": str(out),
-        "views": dict(zip(digits.train.names, digits.train.widths, strict=True)),
+        "views": dict(zip(names, digits.train.widths, strict=True)),
         "n_train": len(digits.train),
         "n_test": len(digits.test),
-        "seeds": [seed + i for i in range(SEEDS)],
+        "seeds": list(seeds),
         "seconds": round(seconds, 1),
         "sagl": [evaluate(m, digits.test, digits.test_labels) for m in models],
-        "kmeans": [_kmeans_scores(digits, n_clusters, seed + i) for i in range(SEEDS)],
-        "sparsity": dict(zip(digits.train.names, sparsity, strict=True)),
+        "kmeans": [
+            clustering_scores(digits.test_labels, m.predict(digits.test))
+            for m in others
+        ],
+        "sparsity": dict(zip(names, sparsity, strict=True)),
     }
-
-
-def _kmeans_scores(digits: Digits, n_clusters: int, seed: int) -> dict[str, float]:
-    kmeans = KMeans(n_clusters, n_init=10, random_state=seed)
-    kmeans.fit(concatenated(digits.train))
-    predicted = kmeans.predict(concatenated(digits.test))
-    return clustering_scores(digits.test_labels, predicted)
-
-
-def concatenated(views: Views) -> NDArray[np.float32]:
-    """All views side by side, each row of each view scaled to length one."""
-    return np.concatenate(
-        [normalize(np.asarray(array, dtype=np.float32)) for _, array in views.items()],
-        axis=1,
-    )
 
 
 def free_directory(wanted: Path) -> Path:

@@ -1,40 +1,54 @@
-"""Fit into a run directory: resumable while it lasts, complete when it is done.
+"""One fit: into a run directory, or as one run of a study in a process of its own.
 
-Also SAGL with given settings: checked, as a method of a study, as a command.
+A run of a study (``python -m sagl.experiments.fit RESULT`` with a task as JSON on
+stdin) is a process because its peak memory can then be measured, because several can
+run at once, and because a crash costs one row and not the table. Labels of the training
+part reach supervised methods alone; those of the scored part only score, and there may
+be none. How well the views predict the clusters (``label_free``, in nats) is measured
+in any case.
 """
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import inspect
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from scipy.sparse import save_npz
 
-from sagl.baselines.registry import METHODS, Method
+from sagl.baselines.base import Baseline, Watch
+from sagl.baselines.registry import Method
 from sagl.estimator import RESTARTS, SAGL
-from sagl.experiments.table import shown
+from sagl.evaluation.metrics import clustering_accuracy, clustering_scores
 from sagl.features.backbones import parse_backbones
 from sagl.features.extraction import extract_source
-from sagl.features.split import Input, Part, open_input, read_input
+from sagl.features.split import Input, Source, open_input, read_input
 from sagl.features.store import Join, is_store
-from sagl.parameters import option_of, sagl_parameters
-from sagl.run import (
-    COUNT,
-    FEATURES,
-    GRAPH,
-    GRAPH_LIMIT,
-    SOURCE,
-    refuse_existing_run,
-)
-from sagl.settings import Settings
-from sagl.storage import replacing, write_json
+from sagl.run import COUNT, FEATURES, GRAPH, GRAPH_LIMIT, SOURCE, refuse_existing_run
+from sagl.selection import label_free_score
+from sagl.storage import replacing, write_json, write_text
+from sagl.training.callbacks import Callback
 from sagl.training.checkpoint import FILE_NAME
+from sagl.training.trainer import Trainer
 from sagl.views import Views
 
-__all__ = ["fit_command", "fit_run", "python_call", "run_input"]
+__all__ = ["Result", "Task", "fit_run", "run_input", "run_task"]
+
+Result = dict[str, Any]
+_POLL_SECONDS = 0.2
 
 
 def fit_run(
@@ -61,10 +75,10 @@ def fit_run(
     if source is not None:
         write_json(out / SOURCE, dict(source))
     model.save(out, ids=ids)
-    for checkpoint in (out / FILE_NAME, *out.glob(f"{RESTARTS}*/{FILE_NAME}")):
-        checkpoint.unlink(missing_ok=True)
-    (out / COUNT).unlink(missing_ok=True)
+    for name in (FILE_NAME, COUNT):
+        (out / name).unlink(missing_ok=True)
     for directory in out.glob(f"{RESTARTS}*"):
+        (directory / FILE_NAME).unlink(missing_ok=True)
         directory.rmdir()
     return model
 
@@ -97,61 +111,197 @@ def run_input(
     return replace(given, source={**(given.source or {}), "store": FEATURES})
 
 
-def fit_command(part: Part, n_clusters: int, params: Mapping[str, Any]) -> str:
-    """``sagl fit`` with these views and parameters of SAGL.
+@dataclass(frozen=True)
+class Task:
+    """One method with one seed: what one process is to do."""
 
-    >>> part = Part(("clip=clip.npy", "dino=dino.npy"))
-    >>> fit_command(part, 10, {"gamma": 20.0, "refine": False})
-    'sagl fit --view clip=clip.npy --view dino=dino.npy --clusters 10 --gamma 20.0 \
---no-refine --out RUN'
+    method: Method
+    source: Source
+    n_clusters: int
+    seed: int
+    looks: int  # at how many moments of the training the test samples are labelled
+    device: str = "auto"
+    views: tuple[str, ...] | None = None  # those to fit, if not all
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Task:
+        method, views = value["method"], value["views"]
+        parts = {
+            "method": Method(**{**method, "needs": tuple(method["needs"])}),
+            "source": Source.from_dict(value["source"]),
+            "views": None if views is None else tuple(views),
+        }
+        return cls(**{**value, **parts})
+
+
+def run_task(task: Task) -> Result:
+    """Fit, predict, score: how good, how long, how much memory."""
+    everything, train_labels = task.source.train.read()
+    scored, truth = task.source.scored.read()
+    train = everything
+    if task.views is not None:
+        train, scored = (
+            Views({name: views[name] for name in task.views})
+            for views in (train, scored)
+        )
+    made = task.method.load()
+    params = {"random_state": task.seed, **task.method.params}
+    if "device" in inspect.signature(made).parameters:
+        params.setdefault("device", task.device)
+    model: Any = made(task.n_clusters, **params)
+    watch = Watch(scored, task.looks)
+    labels = train_labels if task.method.supervised else None
+    _warm_up()
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if isinstance(model, Baseline):
+            model.fit(train, labels, watch=watch)
+        elif isinstance(model, SAGL):
+            model.set_params(callbacks=[_Look(watch, model, train)]).fit(train)
+        else:  # anything with scikit-learn's methods
+            model.fit(train, labels) if labels is not None else model.fit(train)
+    seconds = time.perf_counter() - start - watch.paused
+    predicted = np.asarray(model.predict(scored))
+    peak = peak_mib()  # before the score, which is no part of the method
+    scores: dict[str, float] = {"n_clusters": len(np.unique(predicted))}
+    curve: list[tuple[float, float]] = []
+    if truth is not None:
+        scores = clustering_scores(truth, predicted)
+        curve = [(at, clustering_accuracy(truth, labels)) for at, labels in watch.curve]
+        curve.append((seconds, scores["acc"]))
+    clusters = getattr(model, "labels_", None)
+    # By all views, fitted or not: else runs on different views could not be compared.
+    label_free = label_free_score(
+        everything, model.predict(train) if clusters is None else clusters
+    )
+    return {
+        "scores": scores,
+        "label_free": {**label_free._asdict(), "total": label_free.total},
+        "seconds": seconds,
+        "peak_mib": peak,
+        "curve": curve,
+        "warnings": sorted({" ".join(str(w.message).split()) for w in caught}),
+    }
+
+
+def _warm_up() -> None:
+    """Let torch load what it loads on first use, which is no part of any method."""
+    layer = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.Adam(layer.parameters())
+    layer(torch.zeros(1, 2)).sum().backward()
+    optimizer.step()
+
+
+class _Look(Callback):
+    """Lets a watch look at SAGL while it trains."""
+
+    def __init__(self, watch: Watch, model: SAGL, views: Views) -> None:
+        self.watch = watch
+        self.model = model
+        self.views = views
+        watch.begin()
+
+    def on_step(self, trainer: Trainer) -> None:
+        if trainer.partitions is not None:
+            return  # clusters are known before the training, heads after it
+        if self.watch.due(trainer.step, trainer.plan.steps):
+            self.watch.look(lambda views: self._predict(trainer, views))
+
+    def _predict(self, trainer: Trainer, views: Views) -> Any:
+        peek = SAGL(**self.model.get_params(deep=False))
+        settings = peek.resolved(len(self.views))
+        return peek.adopt(trainer.network, settings, self.views).predict(views)
+
+
+def peak_mib() -> float:
+    """The most memory this process has held so far, in MiB.
+
+    Where there is one, by Linux's own record: ``getrusage`` counts what the parent held
+    before the process was its own.
     """
-    words = ["sagl", "fit"]
-    if part.store is not None:
-        words += [part.store, "--views", ",".join(part.views)]
+    status = Path("/proc/self/status")
+    if status.exists():
+        peak_kb = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
+        if peak_kb:
+            return int(peak_kb[1]) / 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def run_apart(
+    task: Task, file: Path, threads: int, why_stop: Callable[[], str]
+) -> Result:
+    """Run a task in a process of its own, which writes its result to ``file``.
+
+    An earlier result stays until there is a new one; what a process that failed has
+    printed is kept beside it. ``why_stop`` is asked all the while; a process that is
+    stopped leaves nothing.
+    """
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+    order: str | None = json.dumps(task.as_dict())
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sagl.experiments.fit", str(file)],
+            env={**os.environ, **limits},
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            text=True,
+        )
+        while process.poll() is None:
+            try:
+                process.communicate(order, timeout=_POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                order = None  # it is on its way
+            reason = why_stop()
+            if reason and process.poll() is None:
+                process.kill()
+                process.wait()
+                return {"error": f"stopped: {reason}"}
+        log.seek(0)
+        said = log.read()
+    result = read_result(file) if process.returncode == 0 else None
+    if result is None:
+        result = {"error": _last_words(said, process.returncode)}
+        write_json(file, result)
+    log_file = file.with_suffix(".log")
+    if "error" in result:
+        write_text(log_file, said)
     else:
-        words += [word for view in part.views for word in ("--view", view)]
-    words += ["--clusters", str(n_clusters)]
-    for name, value in params.items():
-        if isinstance(value, bool):
-            option = option_of(name)
-            words.append(option if value else option.replace("--", "--no-", 1))
-        elif value is not None:  # None is what `sagl fit` takes anyway
-            words += [option_of(name), str(value)]
-    return shlex.join([*words, "--out", "RUN"])
+        log_file.unlink(missing_ok=True)
+    return result
 
 
-def python_call(n_clusters: int, params: Mapping[str, Any]) -> str:
-    """The estimator with these settings.
-
-    >>> python_call(10, {"gamma": 20.0, "gate": "none"})
-    "SAGL(n_clusters=10, gamma=20.0, gate='none')"
-    """
-    given = "".join(f", {name}={value!r}" for name, value in params.items())
-    return f"SAGL(n_clusters={n_clusters}{given})"
-
-
-def variant(settings: Mapping[str, Any], params: Mapping[str, Any]) -> Method:
-    """SAGL with ``params`` and, before them, ``settings``, which name the method."""
-    name = ",".join(f"{key}={shown(value)}" for key, value in settings.items())
-    return Method(name, METHODS["sagl"].path, name, {**params, **settings})
+def read_result(file: Path) -> Result | None:
+    """What a process wrote, or None if there is nothing, or nothing whole."""
+    try:
+        result: Result = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return result
 
 
-def resolved(params: Mapping[str, Any], n_clusters: int, n_samples: int) -> Settings:
-    """The complete settings; what SAGL would refuse is refused here."""
-    free = sagl_parameters()
-    for name in params:
-        if name not in free:
-            listed = ", ".join(sorted(free))
-            raise ValueError(f"{name!r} cannot be set here; there are {listed}")
-    return SAGL(n_clusters, **params).resolved(n_samples)
+def _last_words(said: str, code: int) -> str:
+    """Why a process that printed this ended without a result."""
+    last = next((line for line in reversed(said.split("\n")) if line.strip()), "")
+    if code < 0:
+        return f"killed by signal {-code}; out of memory? {last.strip()}".strip()
+    return f"ended with code {code}: {last.strip()}"
 
 
-def distinct(name: str, values: Iterable[Any]) -> list[Any]:
-    """The values of a setting, refused if there is none or one of them twice."""
-    listed = list(values)
-    if not listed:
-        raise ValueError(f"{name}: no value; give at least one")
-    for i, value in enumerate(listed):
-        if value in listed[:i]:
-            raise ValueError(f"{name}: {shown(value)} is given twice")
-    return listed
+def main(file: str) -> None:
+    task = Task.from_dict(json.load(sys.stdin))
+    try:
+        result = run_task(task)
+    except Exception as error:  # whatever it is becomes a row of the table
+        reason = " ".join(str(error).split())
+        result = {"error": f"{type(error).__name__}: {reason}"}
+    write_json(Path(file), result)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

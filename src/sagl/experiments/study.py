@@ -1,6 +1,6 @@
 """Many fits on the same samples: run, taken up, tabulated, written.
 
-Each run is a process of its own (``one_run.py``) and leaves one file in the output
+Each run is a process of its own (``fit.py``) and leaves one file in the output
 directory, named after everything that decides its result. A run that is there is not
 repeated, so a study that was killed, or is asked for once more with another method,
 takes up where it was. Whatever is compared (methods, ablations, settings, views) is a
@@ -9,12 +9,15 @@ list of methods; a subclass says which ones, and what follows from the rows.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import importlib.util
+import io
 import json
+import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -23,22 +26,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from sagl._version import PEERS_REVISION, REVISION
-from sagl.baselines.registry import Method
+from sagl.baselines.registry import METHODS, Method
 from sagl.checks import integer
-from sagl.experiments.one_run import Result, Task, read_result, run_apart
-from sagl.experiments.paper import published_figures
+from sagl.estimator import SAGL
+from sagl.experiments.fit import Result, Task, read_result, run_apart
 from sagl.experiments.table import (
     COLUMNS,
+    NEVER,
     Row,
     cells,
-    csv_table,
     markdown_table,
-    record,
     rows_of,
     shown,
 )
 from sagl.features.split import Source
+from sagl.parameters import sagl_parameters
 from sagl.run import make_writable
+from sagl.settings import Settings
 from sagl.storage import write_json, write_text
 
 if TYPE_CHECKING:
@@ -46,10 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Study"]
 
-Progress = Callable[[Task, Result], None]
 RUNS = "runs"
 SCORE = "label-free score (nats)"
-_NEVER = "—"
 
 
 class Study:
@@ -68,8 +70,8 @@ class Study:
     looks : int, default=8
         Moments at which the quality so far is measured, outside the timed part.
     device : str, default="auto"
-    views : mapping of a method's name to names of views, optional
-        Methods that are fitted to some of the views only.
+    params : mapping, optional
+        Parameters of SAGL, for methods that ``add_sagl`` adds.
     """
 
     command: ClassVar[str]
@@ -77,8 +79,11 @@ class Study:
     # scores by labels if there are labels. An earlier run without its label-free score
     # counts as one that was never done in the second case alone.
     needs: ClassVar[Literal["labels", "score"]] = "score"
-    first: ClassVar[tuple[str, ...]] = ("ACC", "NMI", "ARI", "score")  # columns
-    hidden: ClassVar[tuple[str, ...]] = ()
+    # Of the table, after those that set a method apart; empty ones are left out.
+    columns: ClassVar[tuple[str, ...]] = (
+        *("ACC", "NMI", "ARI", "score", "AMI", "clusters", "seconds", "peak MiB"),
+        *("to k-means+10", "to TURTLE", "published", ""),
+    )
     renamed: ClassVar[dict[str, str]] = {}
 
     def __init__(
@@ -91,11 +96,12 @@ class Study:
         seeds: int = 5,
         looks: int = 8,
         device: str = "auto",
-        views: Mapping[str, Sequence[str]] | None = None,
+        params: Mapping[str, Any] | None = None,
     ) -> None:
         self.source = source
         self.out = out
         self.device = device
+        self.params = dict(params or {})
         if seeds < 1:
             raise ValueError(f"seeds must be at least 1; got {seeds}")
         train, train_labels = source.train.read()
@@ -118,10 +124,10 @@ class Study:
         self.n_train, self.n_scored = len(train), len(scored)
         self.seeds = seeds
         self._looks = looks
-        self._views = {name: tuple(some) for name, some in (views or {}).items()}
         self._train_labelled = train_labels is not None
         self._data = [train.fingerprint(), scored.fingerprint()]
         self._stop = False
+        self._settings: dict[str, dict[str, Any]] = {}
         self.methods: list[Method] = []
         self.skipped: dict[str, str] = {}
         self.tasks: list[Task] = []
@@ -132,56 +138,74 @@ class Study:
         """How many runs there will have been."""
         return len(self.tasks)
 
-    def add(self, methods: Sequence[Method]) -> None:
-        """Take in more methods."""
+    def add(
+        self, methods: Sequence[Method], views: tuple[str, ...] | None = None
+    ) -> None:
+        """Take in more methods, fitted to some of the views only if these are given."""
         for method in methods:
             self.methods.append(method)
-            reason = _unmet(method, self._train_labelled)
-            if reason is not None:
-                self.skipped[method.name] = reason
+            if method.supervised and not self._train_labelled:
+                missing = "the labels of the training samples"
+            elif "class names" in method.needs and "class_names" not in method.params:
+                missing = "class names and a text encoder"
+            else:
+                missing = ""
+            if missing:
+                self.skipped[method.name] = f"not run: needs {missing}"
                 continue
+            same = (method, self.source, self.n_clusters)
             self.tasks += [
-                Task(
-                    method,
-                    self.source,
-                    self.n_clusters,
-                    seed,
-                    self._looks,
-                    self.device,
-                    self._views.get(method.name),
-                )
+                Task(*same, seed, self._looks, self.device, views)
                 for seed in range(self.seeds if method.seeded else 1)
             ]
+
+    def add_sagl(self, settings: Mapping[str, Any]) -> str:
+        """Take in SAGL with these settings, which come before ``params``; its name."""
+        name = ",".join(f"{key}={shown(v)}" for key, v in settings.items())
+        params = {**self.params, **settings}
+        self.resolved(params)
+        if name not in self._settings:
+            self._settings[name] = dict(settings)
+            self.add([replace(METHODS["sagl"], name=name, title=name, params=params)])
+        return name
+
+    def resolved(self, params: Mapping[str, Any]) -> Settings:
+        """Complete settings of SAGL; what it would refuse is refused before any run."""
+        free = sagl_parameters()
+        for name in params:
+            if name not in free:
+                listed = ", ".join(sorted(free))
+                raise ValueError(f"{name!r} cannot be set here; there are {listed}")
+        return SAGL(self.n_clusters, **params).resolved(self.n_train)
 
     def run(
         self,
         *,
         jobs: int = 1,
         minutes: float | None = None,
-        progress: Progress = lambda task, result: None,
-        tasks: Sequence[Task] | None = None,
+        progress: Callable[[Task, Result], None] = lambda task, result: None,
     ) -> None:
-        """Do every run that is not there yet; stop starting them after ``minutes``.
-
-        ``tasks`` restricts it to some of the runs.
-        """
+        """Do every run that is not there yet; stop after ``minutes``."""
         make_writable(self.out / RUNS)
-        deadline = None if minutes is None else time.monotonic() + 60 * minutes
+        deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         threads = max(1, _cores() // jobs)
 
         def work(task: Task) -> None:
             progress(task, self._run(task, threads, deadline))
 
-        # First one seed of every method: a table cut short still has all rows.
-        in_turn = sorted(
-            self.tasks if tasks is None else tasks, key=lambda task: task.seed
-        )
-        with ThreadPoolExecutor(jobs) as pool:
-            try:
-                list(pool.map(work, in_turn))
-            except KeyboardInterrupt:
-                self._stop = True
-                raise
+        for tasks in self.rounds():
+            # First one seed of every method: a table cut short still has all rows.
+            in_turn = sorted(tasks, key=lambda task: task.seed)
+            with ThreadPoolExecutor(jobs) as pool:
+                try:
+                    list(pool.map(work, in_turn))
+                except KeyboardInterrupt:
+                    self._stop = True
+                    raise
+
+    def rounds(self) -> Iterator[Sequence[Task]]:
+        """The runs; where some depend on the results of others, one part at a time."""
+        yield self.tasks
 
     def result(self, task: Task) -> Result | None:
         """What a run came to, or None if it has not been done."""
@@ -190,18 +214,17 @@ class Study:
             return result
         return result if "label_free" in result else None
 
-    def _run(self, task: Task, threads: int, deadline: float | None) -> Result:
+    def _run(self, task: Task, threads: int, deadline: float) -> Result:
+        def why_stop() -> str:
+            if time.monotonic() >= deadline:
+                return "the time was up"
+            return "interrupted" if self._stop else ""
+
         done = self.result(task)
         if done is not None and "error" not in done:
             return done
-        if self._stop or (deadline is not None and time.monotonic() >= deadline):
-            return {"error": "not run: the time was up"}
-
-        def why_stop() -> str:
-            if deadline is not None and time.monotonic() >= deadline:
-                return "stopped: the time was up"
-            return "stopped" if self._stop else ""
-
+        if reason := why_stop():
+            return {"error": f"not run: {reason}"}
         return run_apart(task, self._file(task), threads, why_stop)
 
     def _file(self, task: Task) -> Path:
@@ -226,12 +249,11 @@ class Study:
     def rows(self) -> list[Row]:
         """One per method, in the order in which they are shown."""
         results = [(task, self.result(task)) for task in self.tasks]
-        published = published_figures(self.source.name)
-        return rows_of(self.methods, results, self.skipped, published)
+        return rows_of(self.methods, results, self.skipped)
 
     def settings_of(self, row: Row) -> dict[str, Any]:
         """What sets the method apart, by the name of a column."""
-        return {"method": row.marked_title}
+        return self._settings.get(row.name) or {"method": row.marked_title}
 
     def figures(self) -> dict[str, Axes]:
         """Figures by the name of their file, as far as there is something to draw."""
@@ -258,44 +280,33 @@ class Study:
             how = "the fitted samples"
         return fitted + f"scored with labels on {self.n_scored:,} ({how})"
 
-    def table(
-        self, bold: tuple[str, str] = ("**", "**")
-    ) -> tuple[list[str], list[list[str]], int]:
-        """Columns, lines, and how many columns say what sets a method apart.
+    def texts(self, rows: Sequence[Row]) -> list[dict[str, str]]:
+        """Of each row, what may stand in the table, by the name of a column."""
+        return [dict(zip(COLUMNS, line, strict=True)) for line in cells(rows)]
 
-        Columns in which nothing stands are left out.
-        """
+    def table(self) -> tuple[list[str], list[list[str]], int]:
+        """Columns, lines, and how many columns say what sets a method apart."""
         rows = self.rows()
         settings = [self.settings_of(row) for row in rows]
-        head = len(settings[0])
-        columns = [*settings[0], *COLUMNS[1:]]
+        texts = self.texts(rows)
+        kept = [c for c in self.columns if any(t[c].strip(NEVER) for t in texts)]
         lines = [
-            [*map(shown, setting.values()), *line[1:]]
-            for setting, line in zip(settings, cells(rows, bold), strict=True)
+            [*map(shown, setting.values()), *(text[c] for c in kept)]
+            for setting, text in zip(settings, texts, strict=True)
         ]
-        kept = [
-            i
-            for i, name in enumerate(columns[head:], start=head)
-            if name not in self.hidden and any(line[i].strip(_NEVER) for line in lines)
-        ]
-        places = {name: place for place, name in enumerate(self.first)}
-        kept.sort(key=lambda i: places.get(columns[i], len(places)))
-        order = [*range(head), *kept]
-        return (
-            [self.renamed.get(columns[i], columns[i]) for i in order],
-            [[line[i] for i in order] for line in lines],
-            head,
-        )
+        named = [self.renamed.get(column, column) for column in kept]
+        return [*settings[0], *named], lines, len(settings[0])
 
     def markdown(self) -> str:
         """The table with what it says in words."""
         columns, lines, _ = self.table()
-        text = [self.heading(), markdown_table(columns, lines), *self.sentences()]
-        return "\n\n".join(part.strip() for part in text) + "\n"
+        said = "".join(f"- {sentence}\n" for sentence in self.sentences())
+        parts = [f"{self.heading()}\n", markdown_table(columns, lines), said]
+        return "\n".join(part for part in parts if part)
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as names and plain values."""
-        return [{**self.settings_of(row), **record(row)} for row in self.rows()]
+        return [{**self.settings_of(row), **row.record()} for row in self.rows()]
 
     def as_json(self) -> dict[str, Any]:
         """Everything: the protocol, the rows, every run, what follows."""
@@ -307,13 +318,10 @@ class Study:
             }
             for task in self.tasks
         ]
+        facts = ("command", "n_train", "n_scored", "n_clusters", "labelled")
         return {
-            "command": self.command,
+            **{name: getattr(self, name) for name in facts},
             "data": self.source.name,
-            "n_train": self.n_train,
-            "n_scored": self.n_scored,
-            "n_clusters": self.n_clusters,
-            "labelled": self.labelled,
             "protocol": "inductive" if self.source.test else "fitted samples",
             "rows": [
                 {"told": self.settings_of(row), **asdict(row)} for row in self.rows()
@@ -324,8 +332,12 @@ class Study:
 
     def write(self) -> list[str]:
         """Write tables and figures; the names of the files."""
+        records, text = self.records(), io.StringIO()
+        writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
         write_text(self.out / "table.md", self.markdown())
-        write_text(self.out / "table.csv", csv_table(self.records()))
+        write_text(self.out / "table.csv", text.getvalue())
         write_json(self.out / "table.json", self.as_json())
         names = ["table.md", "table.csv", "table.json"]
         if importlib.util.find_spec("matplotlib") is not None:
@@ -338,46 +350,8 @@ class Study:
         return names
 
 
-def acc_of(row: Row | None) -> float | None:
-    return None if row is None else row.mean.get("acc")
-
-
-def score_of(row: Row | None) -> float | None:
-    """The label-free score, higher is better."""
-    return None if row is None else row.label_free.get("total")
-
-
-def best_by_score(rows: list[Row], seeds: int) -> Row | None:
-    """The row that the label-free score chooses, among those with all their seeds.
-
-    If none is complete yet, among those with most.
-    """
-    scored = [row for row in rows if row.label_free]
-    most = max((row.runs for row in scored), default=0)
-    full = [row for row in scored if row.runs >= min(seeds, most)]
-    return max(full, key=lambda row: row.label_free["total"], default=None)
-
-
-def marked(rows: list[Row], seeds: int, mark: str) -> list[Row]:
-    """Best label-free score first, those without one last; the choice is marked."""
-    best = best_by_score(rows, seeds)
-    rows = [
-        replace(row, note=f"{mark} {row.note}".strip()) if row is best else row
-        for row in rows
-    ]
-    return sorted(rows, key=lambda row: -row.label_free.get("total", -1.0))
-
-
 def _cores() -> int:
     """Those that this process may use, which a batch system may have restricted."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _unmet(method: Method, labelled: bool) -> str | None:
-    if method.supervised and not labelled:
-        return "not run: needs the labels of the training samples"
-    if "class names" in method.needs and "class_names" not in method.params:
-        return "not run: needs class names and a text encoder"
-    return None

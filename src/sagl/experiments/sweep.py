@@ -9,148 +9,108 @@ from __future__ import annotations
 
 import importlib
 import math
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import shlex
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scipy.stats import spearmanr
 
 from sagl.checks import integer
-from sagl.experiments.fit import (
-    distinct,
-    fit_command,
-    python_call,
-    resolved,
-    variant,
-)
-from sagl.experiments.one_run import Task
-from sagl.experiments.study import (
-    SCORE,
-    Progress,
-    Study,
-    acc_of,
-    best_by_score,
-    marked,
-    score_of,
-)
-from sagl.experiments.table import Row
-from sagl.features.split import Source
-from sagl.parameters import sagl_parameters
+from sagl.estimator import SAGL
+from sagl.experiments.fit import Task
+from sagl.experiments.study import SCORE, Study
+from sagl.experiments.table import Row, best_by_score, marked, shown
+from sagl.features.split import Part, Source
+from sagl.parameters import option_of, sagl_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Range", "Sampler", "Sweep", "grid_points", "sweep"]
+__all__ = ["Range", "Sweep", "fit_command", "sweep"]
 
-Search = Literal["grid", "optuna"]
 _ROUND = 4  # proposals before their scores are looked at
 _DIGITS = 4  # of a proposed number: more would be noise, and hard to read
 _BEST = "best by the score"
 
 
-@dataclass(frozen=True)
-class Range:
-    """Numbers between two ends, both included; whole ones if both ends are."""
+# What settings say that a search, or its absence, leaves without a say.
+_OF_THE_LOSS = ("gamma", "beta", "pseudo_label", "alignment")
+_OF_THE_END = ("tolerance", "patience")
+_OF_THE_SEARCH = ("cluster_sizes",)
+
+
+def cautions(names: Iterable[str], refine: bool) -> list[str]:
+    """Which settings decide nothing, or not what they decide in the paper.
+
+    ``refine`` says whether a search finds the clusters, as by the default recipe.
+    """
+    if refine:
+        lines = {
+            _OF_THE_LOSS: "of the paper's loss. Here a search finds the clusters, and "
+            "the loss trains its graph alone; --param recipe=paper lets it find them",
+            _OF_THE_END: "without effect: a search finds the clusters, and its graph "
+            "is trained for all its steps; --param refine=false leaves the search out",
+        }
+    else:
+        lines = {_OF_THE_SEARCH: "without effect: there is no search (refine=false)"}
+    tried = {part: [n for n in names if n in part] for part in lines}
+    return [f"{', '.join(tried[p])}: {line}" for p, line in lines.items() if tried[p]]
+
+
+class Range(NamedTuple):
+    """Numbers between two ends, both included; whole ones if the setting is."""
 
     low: float
     high: float
     log: bool = True
 
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and self.low < self.high < math.inf):
-            raise ValueError(
-                f"{self.low:g}..{self.high:g} is no range; the first number must be "
-                "the smaller one"
-            )
-        if self.log and self.low <= 0:
-            raise ValueError(
-                f"{self.low:g}..{self.high:g} cannot be logarithmic; start above 0"
-            )
 
-    @property
-    def whole(self) -> bool:
-        return isinstance(self.low, int) and isinstance(self.high, int)
+def distinct(name: str, values: Sequence[Any]) -> list[Any]:
+    """The values of a setting, refused if there is none or one of them twice."""
+    if not values:
+        raise ValueError(f"{name}: no value; give at least one")
+    for i, value in enumerate(values):
+        if value in values[:i]:
+            raise ValueError(f"{name}: {shown(value)} is given twice")
+    return list(values)
 
 
-def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Every combination of the values.
+def search_space(
+    grid: Mapping[str, Sequence[Any]], ranges: Mapping[str, Range]
+) -> dict[str, Any]:
+    """Values and ranges of settings as optuna has them."""
+    forms = _optuna().distributions
+    space = {
+        name: forms.CategoricalDistribution(distinct(name, tried))
+        for name, tried in grid.items()
+    }
+    parameters = sagl_parameters()
+    for name, (low, high, log) in ranges.items():
+        whole = name in parameters and parameters[name].is_whole
+        fault = ""
+        if not low < high < math.inf:
+            fault = "is no range; the first number must be the smaller one"
+        elif log and low <= 0:
+            fault = "cannot be logarithmic; start above 0"
+        elif whole and not (isinstance(low, int) and isinstance(high, int)):
+            fault = "is for a whole number: give whole numbers"
+        if fault:
+            raise ValueError(f"--range {name}: {low:g}..{high:g} {fault}")
+        form = forms.IntDistribution if whole else forms.FloatDistribution
+        space[name] = form(low, high, log=log)
+    return space
 
-    >>> grid_points({"gamma": [5, 10], "gate": ["none"]})
-    [{'gamma': 5, 'gate': 'none'}, {'gamma': 10, 'gate': 'none'}]
-    """
-    values = [distinct(name, tried) for name, tried in grid.items()]
-    return [dict(zip(grid, point, strict=True)) for point in product(*values)]
 
-
-class Sampler:
-    """Proposals of optuna's TPE sampler, which learns from the scores it is given.
-
-    It is seeded and asked in rounds, and given the scores in the order in which it was
-    asked: the same scores lead to the same proposals, however many runs went on at once
-    and however often the search was interrupted. So a search is taken up by asking
-    again, and the runs that are kept answer for what was done.
-
-    Parameters
-    ----------
-    grid : mapping of a setting to its values
-    ranges : mapping of a setting to its Range
-    seed : int
-    """
-
-    def __init__(
-        self,
-        grid: Mapping[str, Sequence[Any]],
-        ranges: Mapping[str, Range],
-        seed: int = 0,
-    ) -> None:
-        try:
-            optuna = importlib.import_module("optuna")
-        except ImportError as error:
-            raise ValueError(
-                f'searching with optuna needs it: pip install "sagl[sweep]" ({error})'
-            ) from None
-        forms = optuna.distributions
-        self._space: dict[str, Any] = {
-            name: forms.CategoricalDistribution(distinct(name, tried))
-            for name, tried in grid.items()
-        }
-        parameters = sagl_parameters()
-        for name, ends in ranges.items():
-            whole = name in parameters and parameters[name].is_whole
-            if whole and not ends.whole:
-                raise ValueError(
-                    f"{name} is a whole number: give its range in whole numbers, not "
-                    f"{ends.low:g}..{ends.high:g}"
-                )
-            form = forms.IntDistribution if whole else forms.FloatDistribution
-            self._space[name] = form(ends.low, ends.high, log=ends.log)
-        before = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._study = optuna.create_study(
-            direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed)
-        )
-        optuna.logging.set_verbosity(before)
-        self._failed = optuna.trial.TrialState.FAIL
-        self._asked: list[Any] = []
-
-    def ask(self, count: int) -> list[dict[str, Any]]:
-        """So many settings, before the score of any of them is known."""
-        self._asked = [self._study.ask(self._space) for _ in range(count)]
-        return [
-            {name: _rounded(value) for name, value in trial.params.items()}
-            for trial in self._asked
-        ]
-
-    def tell(self, scores: Sequence[float | None]) -> None:
-        """The scores of what was asked last, higher is better; None for a failure."""
-        for trial, score in zip(self._asked, scores, strict=True):
-            if score is None:
-                self._study.tell(trial, state=self._failed)
-            else:
-                self._study.tell(trial, score)
+def _optuna() -> Any:
+    try:
+        return importlib.import_module("optuna")
+    except ImportError as error:
+        raise ValueError(
+            f'searching with optuna needs it: pip install "sagl[sweep]" ({error})'
+        ) from None
 
 
 def _rounded(value: Any) -> Any:
@@ -159,6 +119,12 @@ def _rounded(value: Any) -> Any:
 
 class Sweep(Study):
     """Settings of SAGL, tried and scored without labels.
+
+    Proposals of optuna's TPE sampler learn from the scores. It is seeded, asked in
+    rounds, and given the scores in the order in which it was asked: the same scores
+    lead to the same proposals, however many runs went on at once and however often the
+    search was interrupted. So a search is taken up by asking again, and the runs that
+    are kept answer for what was done.
 
     Parameters
     ----------
@@ -174,14 +140,12 @@ class Sweep(Study):
     trials : int, default=30
     params : mapping, optional
         Parameters of SAGL that stay the same.
-    seeds : int, default=3
     options
-        Of ``Study``.
+        Of ``Study``, with three seeds by default.
     """
 
     command = "sweep"
-    first = ("score", "")  # and whether it is the choice
-    hidden = ("NMI", "ARI", "AMI")
+    columns = ("score", "", "ACC", "clusters", "seconds", "peak MiB")
     renamed = {"ACC": "ACC (for information: not used)"}  # noqa: RUF012
 
     def __init__(
@@ -192,74 +156,65 @@ class Sweep(Study):
         n_clusters: int,
         grid: Mapping[str, Sequence[Any]] | None = None,
         ranges: Mapping[str, Range] | None = None,
-        search: Search = "grid",
+        search: Literal["grid", "optuna"] = "grid",
         trials: int = 30,
         params: Mapping[str, Any] | None = None,
-        seeds: int = 3,
         **options: Any,
     ) -> None:
         grid, ranges = dict(grid or {}), dict(ranges or {})
         _check_search(grid, ranges, search, params or {})
-        self.params = dict(params or {})
-        self._settings: dict[str, dict[str, Any]] = {}
         self._trials = integer("trials", trials, 1)
-        self._sampler = None
-        super().__init__(
-            source, [], out, n_clusters=n_clusters, seeds=seeds, looks=1, **options
-        )
-        if search == "optuna":
-            self._sampler = Sampler(grid, ranges)
-            ends = {name: [r.low, r.high] for name, r in ranges.items()}
-            for point in grid_points({**grid, **ends}):
-                self._check(point)
-        else:
-            self._add(grid_points(grid))
+        self._space = search_space(grid, ranges) if search == "optuna" else None
+        options = {"seeds": 3, "looks": 1, "params": params, **options}
+        super().__init__(source, [], out, n_clusters=n_clusters, **options)
+        values = {name: distinct(name, tried) for name, tried in grid.items()}
+        values |= {name: [low, high] for name, (low, high, _) in ranges.items()}
+        points = [
+            dict(zip(values, point, strict=True)) for point in product(*values.values())
+        ]
+        searched = {self.resolved({**self.params, **point}).refine for point in points}
+        self._cautions = []
+        if len(searched) == 1:
+            self._cautions = cautions([*grid, *ranges], searched.pop())
+        for line in self._cautions:
+            warnings.warn(line, stacklevel=2)
+        if self._space is None:
+            for point in points:
+                self.add_sagl(point)
 
     @property
     def total(self) -> int:
-        if self._sampler is None:
+        if self._space is None:
             return super().total
         return self._trials * self.seeds
 
-    def run(
-        self,
-        *,
-        jobs: int = 1,
-        minutes: float | None = None,
-        progress: Progress = lambda task, result: None,
-        tasks: Sequence[Task] | None = None,
-    ) -> None:
-        if self._sampler is None or tasks is not None:
-            super().run(jobs=jobs, minutes=minutes, progress=progress, tasks=tasks)
+    def rounds(self) -> Iterator[Sequence[Task]]:
+        if self._space is None:
+            yield self.tasks
             return
-        deadline = None if minutes is None else time.monotonic() + 60 * minutes
+        optuna = _optuna()
+        before = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        proposals = optuna.create_study(
+            direction="maximize", sampler=optuna.samplers.TPESampler(seed=0)
+        )
+        optuna.logging.set_verbosity(before)
         for start in range(0, self._trials, _ROUND):
-            points = self._sampler.ask(min(_ROUND, self._trials - start))
-            names = self._add(points)
-            left = None
-            if deadline is not None:
-                left = max(0.0, deadline - time.monotonic()) / 60
+            count = min(_ROUND, self._trials - start)
+            trials = [proposals.ask(self._space) for _ in range(count)]
+            names = [
+                self.add_sagl({n: _rounded(value) for n, value in trial.params.items()})
+                for trial in trials
+            ]
             asked = [task for task in self.tasks if task.method.name in names]
-            super().run(jobs=jobs, minutes=left, progress=progress, tasks=asked)
+            yield asked
             if any(self.result(task) is None for task in asked):
                 return  # the time was up: the same round is asked for next time
             rows = {row.name: row for row in super().rows()}
-            self._sampler.tell([score_of(rows[name]) for name in names])
-
-    def _add(self, points: Sequence[dict[str, Any]]) -> list[str]:
-        """The names of the points; those that are new become methods."""
-        names = []
-        for point in points:
-            self._check(point)
-            method = variant(point, self.params)
-            names.append(method.name)
-            if method.name not in self._settings:
-                self._settings[method.name] = point
-                self.add([method])
-        return names
-
-    def _check(self, point: Mapping[str, Any]) -> None:
-        resolved({**self.params, **point}, self.n_clusters, self.n_train)
+            for trial, name in zip(trials, names, strict=True):
+                score = rows[name].score
+                failed = optuna.trial.TrialState.FAIL if score is None else None
+                proposals.tell(trial, score, state=failed)
 
     @property
     def best(self) -> dict[str, Any] | None:
@@ -269,9 +224,6 @@ class Sweep(Study):
 
     def rows(self) -> list[Row]:
         return marked(super().rows(), self.seeds, _BEST)
-
-    def settings_of(self, row: Row) -> dict[str, Any]:
-        return self._settings[row.name]
 
     def figures(self) -> dict[str, Axes]:
         from sagl.report.figures import draw_sweep
@@ -286,18 +238,20 @@ class Sweep(Study):
     def findings(self) -> dict[str, Any]:
         rows = self.rows()
         best = best_by_score(rows, self.seeds)
-        findings: dict[str, Any] = {"best": self.best, "best_score": score_of(best)}
+        findings: dict[str, Any] = {
+            "best": self.best,
+            "best_score": best and best.score,
+        }
         if best is not None:
             params = {**self.params, **self._settings[best.name]}
             train, n_clusters = self.source.train, self.n_clusters
             findings["command"] = fit_command(train, n_clusters, params)
-            findings["python"] = python_call(n_clusters, params)
+            findings["python"] = " ".join(repr(SAGL(n_clusters, **params)).split())
         if self.labelled:
+            accs = [row.mean["acc"] for row in rows if row.mean]
             findings["for_information_not_used"] = {
-                "best_acc_by_score": acc_of(best),
-                "highest_acc": max(
-                    (row.mean["acc"] for row in rows if row.mean), default=None
-                ),
+                "best_acc_by_score": best and best.acc,
+                "highest_acc": max(accs, default=None),
                 "rank_correlation": rank_correlation(rows),
             }
         return findings
@@ -305,7 +259,7 @@ class Sweep(Study):
     def sentences(self) -> list[str]:
         findings = self.findings()
         if findings["best"] is None:
-            return ["no setting has a score yet"]
+            return ["no setting has a score yet", *self._cautions]
         values = ", ".join(
             f"{name} = {value}" for name, value in findings["best"].items()
         )
@@ -323,8 +277,7 @@ class Sweep(Study):
                     f"{known['rank_correlation']:.2f}"
                 )
             said.append(text)
-        said.append(f"to use it: {findings['command']}")
-        return said
+        return [*said, *self._cautions, f"to use it: {findings['command']}"]
 
 
 def sweep(
@@ -347,13 +300,32 @@ def sweep(
     return made
 
 
+def fit_command(part: Part, n_clusters: int, params: Mapping[str, Any]) -> str:
+    """``sagl fit`` with these views and parameters of SAGL.
+
+    >>> part = Part(("clip=clip.npy", "dino=dino.npy"))
+    >>> fit_command(part, 10, {"gamma": 20.0, "refine": False})
+    'sagl fit --view clip=clip.npy --view dino=dino.npy --clusters 10 --gamma 20.0 \
+--no-refine --out RUN'
+    """
+    words = ["sagl", "fit"]
+    if part.store is not None:
+        words += [part.store, "--views", ",".join(part.views)]
+    else:
+        words += [word for view in part.views for word in ("--view", view)]
+    words += ["--clusters", str(n_clusters)]
+    for name, value in params.items():
+        if isinstance(value, bool):
+            option = option_of(name)
+            words.append(option if value else option.replace("--", "--no-", 1))
+        elif value is not None:  # None is what `sagl fit` takes anyway
+            words += [option_of(name), str(value)]
+    return shlex.join([*words, "--out", "RUN"])
+
+
 def rank_correlation(rows: Sequence[Row]) -> float | None:
     """Spearman's, between the label-free score and ACC; None for too few settings."""
-    both = [
-        (row.label_free["total"], row.mean["acc"])
-        for row in rows
-        if row.label_free and "acc" in row.mean
-    ]
+    both = [(row.score, row.acc) for row in rows if row.label_free and row.mean]
     if len(both) < 3 or any(len(set(column)) < 2 for column in zip(*both, strict=True)):
         return None
     return float(spearmanr(*zip(*both, strict=True)).statistic)
@@ -376,6 +348,5 @@ def _check_search(
             f"values, --grid {name}=…"
         )
     for name in (*grid, *ranges):
-        twice = name in params or (name in grid and name in ranges)
-        if twice:
+        if name in params or (name in grid and name in ranges):
             raise ValueError(f"{name}: given twice; to be tried or to be set, not both")
