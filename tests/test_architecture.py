@@ -16,7 +16,7 @@ LEVEL = {
     "_version": 0,
     "storage": 0,
     "checks": 0,
-    "device": 0,
+    "environment": 0,
     "parameters": 0,
     "progress": 0,
     "views": 1,

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sagl.checks import number
 from sagl.choice import choose
-from sagl.device import pick_device
+from sagl.environment import pick_device
 from sagl.nn.inference import Answer, Predictor, anchor_features
 from sagl.nn.network import Network
 from sagl.nn.voters import Voters
