@@ -196,11 +196,7 @@ def extract(
     return Extraction(str(store), True, len(ids), sizes, skipped)
 
 
-def _check(
-    samples: Samples,
-    backbones: Mapping[str, Backbone | SavedFeatures],
-    batch_size: int,
-) -> None:
+def _check(samples: Samples, backbones: Mapping[str, Any], batch_size: int) -> None:
     """Refuse what cannot work before anything is written."""
     if not backbones:
         raise ValueError("no backbone given; at least one is needed")
@@ -332,11 +328,11 @@ class _Prepared(Dataset[dict[str, Any]]):
 
     def __getitem__(self, index: tuple[int, Sequence[str]]) -> dict[str, Any]:
         position, names = index
-        prepared: dict[str, Any] = {}
         try:
             sample = self.samples[int(self.order[position])]
         except Exception as error:  # whatever is wrong with it, the run goes on
             return dict.fromkeys(names, Unreadable(_reason(error)))
+        prepared: dict[str, Any] = {}
         for name in names:
             try:
                 prepared[name] = self.prepare[name](sample)
@@ -372,7 +368,9 @@ def _loading(
     try:
         yield iterator
     except Exception:
-        # torch tells it by a signal, out of any line, or what was sent is gone.
+        # torch tells of a death by a signal, out of any line, or what was sent is gone.
+        for process in processes:
+            process.join(0.1)
         if all(process.exitcode in (None, 0) for process in processes):
             raise
         raise ValueError(

@@ -27,6 +27,19 @@ __all__ = ["MissingExtra", "load_model", "optional_module"]
 
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _SETTINGS = ("*.json", "*.txt", "*.model", "*.py")  # all that a model needs but weights
+# What errors of the hub mean, by the names of their classes.
+_HUB_ERRORS = {
+    "GatedRepoError": "this model is gated: accept its terms at "
+    "https://huggingface.co/{}, then log in with: hf auth login",
+    "RevisionNotFoundError": "the hub has this model, but not this revision; check "
+    "what follows the @",
+    "RepositoryNotFoundError": "neither a directory here nor a model that the Hugging "
+    "Face hub shows you; check the name, or log in if it is private: hf auth login",
+}
+_UNREACHABLE = (
+    "no directory here, and the Hugging Face hub cannot be reached; download the model "
+    "where there is a network and give its directory"
+)
 _LICENCE = re.compile(r"\A---\n.*?^license:\s*(\S+)", re.MULTILINE | re.DOTALL)
 
 
@@ -127,28 +140,12 @@ def find_model(
             if any(directory.glob(weights)):
                 break
     except Exception as error:  # those of its HTTP library are of many kinds
-        raise ValueError(_hub_reason(error, source)) from None
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of this machine: no space, no permission
+        kinds = [cls.__name__ for cls in type(error).__mro__]
+        reasons = (_HUB_ERRORS[kind] for kind in kinds if kind in _HUB_ERRORS)
+        raise ValueError(next(reasons, _UNREACHABLE).format(source)) from None
     return directory, directory.name
-
-
-def _hub_reason(error: Exception, name: str) -> str:
-    kinds = {cls.__name__ for cls in type(error).__mro__}
-    if "GatedRepoError" in kinds:
-        return (
-            "this model is gated: accept its terms at "
-            f"https://huggingface.co/{name}, then log in with: hf auth login"
-        )
-    if "RevisionNotFoundError" in kinds:
-        return "the hub has this model, but not this revision; check what follows the @"
-    if "RepositoryNotFoundError" in kinds:
-        return (
-            "neither a directory here nor a model that the Hugging Face hub shows you; "
-            "check the name, or log in if it is private: hf auth login"
-        )
-    return (
-        "no directory here, and the Hugging Face hub cannot be reached; download the "
-        "model where there is a network and give its directory"
-    )
 
 
 def load_weights(cls: Any, *args: Any, **place: Any) -> tuple[Any, list[str]]:
