@@ -187,10 +187,8 @@ def load_callable(path: str, *, name: str, side: Kind | None = None) -> Backbone
     """The backbone that ``module:function`` names."""
     module, _, attribute = path.partition(":")
     # As ``python -m`` would have it; the command ``sagl`` alone would not.
-    here = str(Path.cwd())
-    added = here not in sys.path and "" not in sys.path
-    if added:
-        sys.path.append(here)
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
     try:
         imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -200,9 +198,6 @@ def load_callable(path: str, *, name: str, side: Kind | None = None) -> Backbone
             f"{name}: no module {error.name!r}, here or installed; a backbone is "
             f"{FORMS}"
         ) from None
-    finally:
-        if added:
-            sys.path.remove(here)
     try:
         target = operator.attrgetter(attribute)(imported)
     except AttributeError:

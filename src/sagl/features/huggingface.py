@@ -282,7 +282,8 @@ def _image_inputs(transformers: Any, place: Mapping[str, Any]) -> Inputs:
     base = optional_module("transformers.image_processing_base")
     settings, _ = base.ImageProcessingMixin.get_image_processor_dict(**place)
     if str(settings.get("image_processor_type", "")).startswith("DINOv3"):
-        return DINOv3Processor(settings), dict(settings)
+        _check_dinov3(settings)
+        return partial(process_dinov3, settings), dict(settings)
     processor = transformers.AutoImageProcessor.from_pretrained(**place, backend="pil")
     return partial(_process, processor), json.loads(processor.to_json_string())
 
@@ -292,44 +293,39 @@ def _process(processor: Any, image: Any) -> dict[str, Tensor]:
     return {k: made[k][0] for k in processor.model_input_names if k in made}
 
 
-class DINOv3Processor:
+def process_dinov3(settings: Mapping[str, Any], image: Any) -> dict[str, Tensor]:
     """What transformers does for DINOv3, without torchvision.
 
     transformers has this processor for torchvision alone. It is scaling to [0, 1],
     smooth resizing, standardising colours, in this order, and torch can do all three.
     ``settings`` are those of the model's ``preprocessor_config.json``.
     """
+    pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1).unsqueeze(0)
+    (x,) = functional.interpolate(
+        pixels.float() * settings.get("rescale_factor", 1 / 255),
+        (int(settings["size"]["height"]), int(settings["size"]["width"])),
+        mode=_RESAMPLE[settings.get("resample", 2)],
+        align_corners=False,
+        antialias=True,
+    )
+    colours = torch.tensor([settings["image_mean"], settings["image_std"]])
+    mean, deviation = colours.reshape(2, 3, 1, 1)
+    return {"pixel_values": ((x - mean) / deviation).contiguous()}
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        size, resample = settings.get("size") or {}, settings.get("resample", 2)
-        steps = ("do_rescale", "do_resize", "do_normalize")
-        if (
-            not {"height", "width"} <= set(size)
-            or settings.get("do_center_crop")
-            or not all(settings.get(step, True) for step in steps)
-            or resample not in _RESAMPLE
-        ):
-            raise ValueError(
-                f"its pictures are prepared by {dict(settings)}, which is not done "
-                "here; scaling, resizing to a height and a width by method 2 or 3, and "
-                "standardising is"
-            )
-        self._size = (int(size["height"]), int(size["width"]))
-        self._mode = _RESAMPLE[resample]
-        self._scale = settings.get("rescale_factor", 1 / 255)
-        colours = torch.tensor([settings["image_mean"], settings["image_std"]])
-        self._mean, self._deviation = colours.reshape(2, 1, 3, 1, 1)
 
-    def __call__(self, image: Any) -> dict[str, Tensor]:
-        pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1).unsqueeze(0)
-        x = functional.interpolate(
-            pixels.float() * self._scale,
-            self._size,
-            mode=self._mode,
-            align_corners=False,
-            antialias=True,
+def _check_dinov3(settings: Mapping[str, Any]) -> None:
+    steps = ("do_rescale", "do_resize", "do_normalize")
+    if (
+        not {"height", "width"} <= set(settings.get("size") or {})
+        or settings.get("resample", 2) not in _RESAMPLE
+        or settings.get("do_center_crop")
+        or not all(settings.get(step, True) for step in steps)
+    ):
+        raise ValueError(
+            f"its pictures are prepared by {dict(settings)}, which is not done here; "
+            "scaling, resizing to a height and a width by method 2 or 3, and "
+            "standardising is"
         )
-        return {"pixel_values": ((x - self._mean) / self._deviation)[0].contiguous()}
 
 
 def _text_inputs(
