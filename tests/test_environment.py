@@ -23,6 +23,18 @@ def test_a_package_that_is_not_installed(monkeypatch, name, package):
             optional_module(name)
 
 
+def test_a_package_beside_a_torchvision_that_does_not_fit(monkeypatch, tmp_path):
+    fault = "operator torchvision::nms does not exist"
+    (tmp_path / "needs_torchvision.py").write_text(f"raise RuntimeError({fault!r})")
+    (tmp_path / "broken.py").write_text("raise RuntimeError('something else')")
+    monkeypatch.syspath_prepend(tmp_path)
+    cure = "^needs_torchvision: .* pip uninstall torchvision$"
+    with pytest.raises(ValueError, match=cure):
+        optional_module("needs_torchvision")
+    with pytest.raises(RuntimeError, match="something else"):
+        optional_module("broken")
+
+
 @pytest.mark.parametrize("text", ["2/2", "1", "a/b", "-1/2", "0/0", "1/2/3", ""])
 def test_what_is_no_share(text):
     with pytest.raises(ValueError, match="expected i/n"):

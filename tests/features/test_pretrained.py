@@ -1,5 +1,6 @@
 """Reading models: files, the hub, and what can be wrong with either."""
 
+import errno
 import http.server
 import json
 import shutil
@@ -158,6 +159,16 @@ class TestTheHub:
     def test_no_such_revision(self, hub):
         with pytest.raises(ValueError, match="but not this revision; check what foll"):
             load_backbone("hf:some/dino@old")
+
+    def test_a_full_disk(self, monkeypatch):
+        quiet_transformers()
+
+        def full(*args, **kwargs):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr("huggingface_hub.snapshot_download", full)
+        with pytest.raises(ValueError, match=r"^a/b: .*No space left on device$"):
+            load_backbone("hf:a/b")
 
     def test_no_network(self, monkeypatch):
         quiet_transformers()
