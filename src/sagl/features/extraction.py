@@ -79,7 +79,7 @@ def extract_source(
     reader : mapping, optional
         Options for the reader, such as ``column``.
     accept : callable, optional
-        Is told the number of samples, and may refuse it before the work begins.
+        Gets the number of samples, and may refuse it before the work begins.
     **options
         Those of ``extract``.
     """
@@ -142,17 +142,17 @@ def extract(
     sorted_ids = [ids[row] for row in order]
     labels = None if samples.labels is None else list(samples.labels)
     sorted_labels = None if labels is None else [labels[row] for row in order]
-    plans, saved_rows = {}, {}
+    rows, plans, row_of = piece_rows(len(ids)), {}, {}
     for name, backbone in backbones.items():
-        kept = dtype or "float16"
-        size: tuple[int, ...] = (backbone.dim, piece_rows(len(ids)))
+        kept, together = dtype or "float16", None
         if isinstance(backbone, SavedFeatures):
-            saved_rows[name] = backbone.rows_by_id(name, ids)
+            row_of[name] = backbone.rows_by_id(name, ids)
             own = backbone.array.dtype.name
             kept = dtype or (own if own in DTYPES else "float32")
         else:
-            size += (batch_size,)
-        plans[name] = make_plan(sorted_ids, backbone.describe(), kept, *size)
+            together = batch_size
+        about, dim = backbone.describe(), backbone.dim
+        plans[name] = make_plan(sorted_ids, about, kept, dim, rows, together)
     views: dict[str, _View] = {}
     for name, plan in plans.items():
         begun = begin(store, name, plan, sorted_ids, sorted_labels, samples.describe())
@@ -167,7 +167,7 @@ def extract(
         missing = Unreadable(f"{name}: not among the saved features")
         for piece in view.pending:
             positions = view.view.samples_of(piece)
-            saved = [saved_rows[name].get(sorted_ids[i], missing) for i in positions]
+            saved = [row_of[name].get(sorted_ids[i], missing) for i in positions]
             view.add(positions, saved, backbone.array.__getitem__)
             view.write(piece)
     batches = _batches({name: views[name] for name in models}, batch_size)
@@ -178,13 +178,13 @@ def extract(
         _loading(_Prepared(samples, order, models), batches, workers) as arriving,
         open_bar(total, "extracting", "samples", show=progress and total > 0) as bar,
     ):
-        for batch, rows in zip(batches, arriving, strict=True):
+        for batch, loaded in zip(batches, arriving, strict=True):
             for name in batch.views:
-                prepared = [row[name] for row in rows]
+                prepared = [sample[name] for sample in loaded]
                 views[name].add(batch.positions, prepared, models[name].embed)
                 if batch.last:
                     views[name].write(batch.piece)
-            bar.update(len(rows))
+            bar.update(len(loaded))
     if not _finish(store, views):
         return Extraction(str(store), False, len(ids))
     stored = Manifest.read(store).views

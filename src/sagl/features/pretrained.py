@@ -130,20 +130,20 @@ def find_model(
         hub.utils.enable_progress_bars()
     try:
         for weights in ("*.safetensors", "pytorch_model*.bin"):
-            found = hub.snapshot_download(
+            snapshot = hub.snapshot_download(
                 source,
                 revision=revision,
                 allow_patterns=[*_SETTINGS, weights],
                 ignore_patterns=f"*/{weights}",
             )
-            directory = Path(found)
+            directory = Path(snapshot)
             if any(directory.glob(weights)):
                 break
     except Exception as error:  # those of its HTTP library are of many kinds
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of this machine: no space, no permission
-        kinds = [cls.__name__ for cls in type(error).__mro__]
-        reasons = (_HUB_ERRORS[kind] for kind in kinds if kind in _HUB_ERRORS)
+        classes = [cls.__name__ for cls in type(error).__mro__]
+        reasons = (_HUB_ERRORS[name] for name in classes if name in _HUB_ERRORS)
         raise ValueError(next(reasons, _UNREACHABLE).format(source)) from None
     return directory, directory.name
 
