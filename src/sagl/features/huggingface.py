@@ -85,10 +85,11 @@ def load_huggingface(
         directory, commit = find_model(identifier, revision)
         place = {
             "pretrained_model_name_or_path": directory,
+            "local_files_only": commit is None,  # code may be in another repository
             "trust_remote_code": trust_remote_code,
         }
         config = transformers.AutoConfig.from_pretrained(**place)
-        model, missing = load_weights(_class(transformers, config), **place)
+        model, missing = load_weights(_class(transformers, config), place)
         kind = _kind(model, config, side)
         pooling = _choose_pooling(model, config, kind, directory, missing)
         if kind == "image":

@@ -51,14 +51,15 @@ def load_model(source: str | Path, classes: Mapping[str, str]) -> Any:
     """
     with reading(source) as transformers:
         directory, _ = find_model(source)
-        config = transformers.AutoConfig.from_pretrained(directory)
+        place = {"pretrained_model_name_or_path": directory, "local_files_only": True}
+        config = transformers.AutoConfig.from_pretrained(**place)
         if config.model_type not in classes:
             raise ValueError(
                 f"it is a model of kind {config.model_type!r}; needed is one of "
                 f"{', '.join(classes)}"
             )
         cls = getattr(transformers, classes[config.model_type])
-        model, missing = load_weights(cls, directory)
+        model, missing = load_weights(cls, place)
         refuse_missing(missing)
     return model
 
@@ -148,10 +149,9 @@ def find_model(
     return directory, directory.name
 
 
-def load_weights(cls: Any, *args: Any, **place: Any) -> tuple[Any, list[str]]:
+def load_weights(cls: Any, place: Mapping[str, Any]) -> tuple[Any, list[str]]:
     """A model in float32, ready to be used, and the names of weights it lacks."""
     model, report = cls.from_pretrained(
-        *args,
         **place,
         weights_only=True,
         ignore_mismatched_sizes=True,
