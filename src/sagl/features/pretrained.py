@@ -14,7 +14,7 @@ import pickle
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,25 +69,23 @@ def reading(source: str | Path) -> Iterator[Any]:
     """The transformers library, kept silent; its errors become one line."""
     transformers = optional_module("transformers")
     bars = transformers.utils.logging
-    loggers = [logging.getLogger(name) for name in ("transformers", "huggingface_hub")]
-    before = [logger.level for logger in loggers], bars.is_progress_bar_enabled()
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    bars.disable_progress_bar()
-    try:
-        yield transformers
-    except MissingExtra:
-        raise
-    except (
-        *(OSError, ValueError, ImportError, RuntimeError, KeyError, TypeError),
-        *(SafetensorError, pickle.UnpicklingError),
-    ) as error:
-        raise ValueError(f"{source}: {_reason(error)}") from None
-    finally:
-        for logger, level in zip(loggers, before[0], strict=True):
-            logger.setLevel(level)
-        if before[1]:
-            bars.enable_progress_bar()
+    with ExitStack() as restore:
+        for name in ("transformers", "huggingface_hub"):
+            logger = logging.getLogger(name)
+            restore.callback(logger.setLevel, logger.level)
+            logger.setLevel(logging.ERROR)
+        if bars.is_progress_bar_enabled():
+            restore.callback(bars.enable_progress_bar)
+        bars.disable_progress_bar()
+        try:
+            yield transformers
+        except MissingExtra:
+            raise
+        except (
+            *(OSError, ValueError, ImportError, RuntimeError, KeyError, TypeError),
+            *(SafetensorError, pickle.UnpicklingError),
+        ) as error:
+            raise ValueError(f"{source}: {_reason(error)}") from None
 
 
 def _reason(error: BaseException) -> str:
