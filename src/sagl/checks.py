@@ -37,9 +37,9 @@ def number(
     """A number of at least ``least`` (above it if ``strict``) and below ``below``."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise ValueError(f"{name} must be a number; got {value!r}")
-    found = float(value)
-    if not least <= found < below or (strict and found == least):
+    real = float(value)
+    if not least <= real < below or (strict and real == least):
         bound = f"above {least}" if strict else f"at least {least}"
         limit = "finite" if below == math.inf else f"below {below}"
         raise ValueError(f"{name} must be {bound} and {limit}; got {value!r}")
-    return found
+    return real

@@ -17,8 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sagl.checks import number
-from sagl.choice import choose
-from sagl.device import pick_device
+from sagl.environment import pick_device
 from sagl.nn.inference import Answer, Predictor, anchor_features
 from sagl.nn.network import Network
 from sagl.nn.voters import Voters
@@ -26,6 +25,7 @@ from sagl.pipeline import fit_network
 from sagl.prediction import (
     anchors_from,
     answers,
+    choose,
     graph_of_all_views,
     graphs_of,
     most_likely,
@@ -527,8 +527,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
             SavedRun(
                 params=params,
                 settings=self.settings_,
-                view_names=self.view_names_,
-                view_widths=self.view_widths_,
+                names=self.view_names_,
+                widths=self.view_widths_,
                 network=self.network_.state_dict(),
                 anchors=self.anchors_,
                 anchor_labels=self.anchor_labels_,
@@ -549,7 +549,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
         target = pick_device(device)
         try:
             model = cls(**{**run.params, "device": device})
-            network = _network(run.settings, run.view_widths, torch.Generator())
+            network = _network(run.settings, run.widths, torch.Generator())
             network.load_state_dict(run.network)
         except (TypeError, ValueError, RuntimeError) as error:
             raise damaged(Path(directory), error) from None

@@ -99,6 +99,9 @@ class _Counter(Bar):
                 self._next = now + self.seconds
                 self._show()
 
+    def note(self, text: str) -> None:
+        self._note = text
+
     def _show(self) -> None:
         raise NotImplementedError
 
@@ -116,9 +119,6 @@ class _Lines(_Counter):
         self._text = f"{description}: {unit}"
         self._of = "" if total is None else f" of {total:,}"
 
-    def note(self, text: str) -> None:
-        self._note = text
-
     def _show(self) -> None:
         line = f"{self._text} {self._done:,}{self._of}"
         if self._note:
@@ -135,7 +135,6 @@ class _Drawn(_Counter):
 
     seconds = _REFRESH_SECONDS
     _shared: Progress | None = None
-    _users = 0
     _sharing = Lock()
 
     def __init__(
@@ -147,24 +146,22 @@ class _Drawn(_Counter):
                 _Drawn._shared = _new_display(console)
                 _Drawn._shared.start()
                 atexit.register(_Drawn._shared.stop)  # shows the cursor again
-            _Drawn._users += 1
             self._display = _Drawn._shared
-        self._task = self._display.add_task(
-            description, total=total, unit=unit, note=""
-        )
+            self._task = self._display.add_task(
+                description, total=total, unit=unit, note=""
+            )
 
     def note(self, text: str) -> None:
-        self._note = text
+        super().note(text)
         self._show()
 
     def _show(self) -> None:
         self._display.update(self._task, completed=self._done, note=self._note)
 
     def close(self) -> None:
-        self._display.remove_task(self._task)
         with _Drawn._sharing:
-            _Drawn._users -= 1
-            if _Drawn._users == 0:
+            self._display.remove_task(self._task)
+            if not self._display.tasks:
                 self._display.stop()
                 atexit.unregister(self._display.stop)
                 _Drawn._shared = None

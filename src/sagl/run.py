@@ -21,7 +21,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,6 @@ ALL_VIEWS = "all views"  # what graph.npz is called where views have names
 GRAPH_LIMIT = 50_000
 _VOTERS = "voters."  # how their tensors are called, beside those of the anchors
 _FORMER_SIZES = {"even": "balanced", "free": "any"}  # words of formats 3 and 4
-_T = TypeVar("_T")
 _PARTS = (MODEL, ANCHORS, HISTORY, LABELS)
 
 
@@ -66,8 +65,8 @@ class SavedRun:
 
     params: dict[str, Any]
     settings: Settings
-    view_names: tuple[str, ...]
-    view_widths: tuple[int, ...]
+    names: tuple[str, ...]  # of the views
+    widths: tuple[int, ...]
     network: dict[str, Tensor]
     anchors: list[Tensor]
     anchor_labels: Tensor | None  # with heads: the cluster of each
@@ -83,13 +82,15 @@ class SavedRun:
     view_weights: tuple[float, ...] | None = None  # of a refined model
     cluster_sizes: Sizes | None = None  # of a refined model
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.view_names
 
-    @property
-    def widths(self) -> tuple[int, ...]:
-        return self.view_widths
+# What not every run has: as JSON, and back.
+_EXTRAS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "score": (Score._asdict, lambda saved: Score(**saved)),
+    "cluster_count": (ClusterCount.as_dict, ClusterCount.from_dict),
+    "doubt": (DoubtCurve.as_dict, DoubtCurve.from_dict),
+    "view_weights": (list, tuple),
+    "cluster_sizes": (str, str),
+}
 
 
 def refuse_existing_run(directory: Path) -> None:
@@ -139,15 +140,14 @@ def write_run(directory: Path, run: SavedRun) -> None:
             "settings": run.settings.as_dict(),
             "views": [
                 {"name": name, "width": width}
-                for name, width in zip(run.view_names, run.view_widths, strict=True)
+                for name, width in zip(run.names, run.widths, strict=True)
             ],
             "n_samples": len(run.labels),
             "n_steps": run.n_steps,
-            "score": _optional(run.score, Score._asdict),
-            "cluster_count": _optional(run.cluster_count, ClusterCount.as_dict),
-            "doubt": _optional(run.doubt, DoubtCurve.as_dict),
-            "view_weights": _optional(run.view_weights, list),
-            "cluster_sizes": run.cluster_sizes,
+            **{
+                name: _optional(getattr(run, name), to_json)
+                for name, (to_json, _) in _EXTRAS.items()
+            },
             "voters": _optional(run.voters, _voting_rules),
             "sha256": {name: sha256(directory / name) for name in _PARTS},
         }
@@ -218,8 +218,8 @@ def read_run(directory: Path) -> SavedRun:
         return SavedRun(
             params=config["params"],
             settings=settings,
-            view_names=tuple(view["name"] for view in config["views"]),
-            view_widths=tuple(view["width"] for view in config["views"]),
+            names=tuple(view["name"] for view in config["views"]),
+            widths=tuple(view["width"] for view in config["views"]),
             network=network,
             anchors=[anchors[str(i)] for i in range(len(config["views"]))],
             anchor_labels=anchors.get(_LABELS),
@@ -228,13 +228,10 @@ def read_run(directory: Path) -> SavedRun:
             n_steps=config["n_steps"],
             labels=labels,
             confidence=confidence,
-            score=_optional(config.get("score"), lambda found: Score(**found)),
-            cluster_count=_optional(
-                config.get("cluster_count"), ClusterCount.from_dict
-            ),
-            doubt=_optional(config.get("doubt"), DoubtCurve.from_dict),
-            view_weights=_optional(config.get("view_weights"), tuple),
-            cluster_sizes=config.get("cluster_sizes"),
+            **{
+                name: _optional(config.get(name), from_json)
+                for name, (_, from_json) in _EXTRAS.items()
+            },
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(directory, error) from None
@@ -260,7 +257,7 @@ def _voters(rules: dict[str, Any], tensors: dict[str, Tensor]) -> Voters:
     return Voters(features, tensors[f"{_VOTERS}labels"], **rules)
 
 
-def _optional(value: Any, convert: Callable[[Any], _T]) -> _T | None:
+def _optional(value: Any, convert: Callable[[Any], Any]) -> Any:
     return None if value is None else convert(value)
 
 
@@ -278,9 +275,9 @@ def kept_count(
             return ClusterCount.from_dict(kept["count"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not there, or not ours: estimated anew
-    found = estimate()
-    write_json(path, {"of": fingerprint, "count": found.as_dict()})
-    return found
+    count = estimate()
+    write_json(path, {"of": fingerprint, "count": count.as_dict()})
+    return count
 
 
 def plain(value: Any) -> Any:

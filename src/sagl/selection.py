@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from sagl.checks import integer
-from sagl.device import pick_device
+from sagl.environment import pick_device
 from sagl.progress import progress as show_progress
 from sagl.search.candidates import search
 from sagl.search.config import SearchConfig

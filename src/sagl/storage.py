@@ -70,7 +70,7 @@ def write_tensors(
 ) -> None:
     """A safetensors file of the tensors, moved to the CPU, with their checksum."""
     on_cpu = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
-    signed = {**(metadata or {}), _CHECKSUM: _digest(on_cpu)}
+    signed = {**(metadata or {}), _CHECKSUM: tensors_sha256(on_cpu)}
     with replacing(path) as temporary:
         temporary.write_bytes(tensors_to_bytes(on_cpu, signed))
 
@@ -85,18 +85,20 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise ValueError(
             f"{path}: damaged or not a safetensors file ({error})"
         ) from None
-    if metadata.pop(_CHECKSUM, None) != _digest(tensors):
+    if metadata.pop(_CHECKSUM, None) != tensors_sha256(tensors):
         raise ValueError(
             f"{path}: damaged: its tensors are not those that were written"
         )
     return tensors, metadata
 
 
-def _digest(tensors: Mapping[str, Tensor]) -> str:
+def tensors_sha256(tensors: Mapping[str, Tensor]) -> str:
+    """Checksum of the names and the numbers of tensors."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         digest.update(name.encode())
-        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
+        flat = tensors[name].detach().cpu().contiguous().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

@@ -21,7 +21,6 @@ from sagl.baselines.zero_shot import (
     fill,
     find_view,
 )
-from sagl.features.pretrained import load_model, load_tokenizer
 from sagl.nn.inference import exact_matmul
 from tests.baselines.shared_space import (
     quiet_transformers,
@@ -329,7 +328,9 @@ class TestTransformers:
     def test_the_embeddings_of_clip(self, clip, monkeypatch):
         directory, model = clip
         flat = [t for of_class in PROMPTS for t in of_class]
-        tokens = load_tokenizer(directory)(flat, padding=True, return_tensors="pt")
+        tokens = quiet_transformers().AutoTokenizer.from_pretrained(directory)(
+            flat, padding=True, return_tensors="pt"
+        )
         with torch.no_grad():
             theirs = model.get_text_features(**tokens)
         theirs = getattr(theirs, "pooler_output", theirs)
@@ -348,14 +349,6 @@ class TestTransformers:
         first, second, other = ours.embeddings
         assert torch.allclose(first, second)
         assert not torch.allclose(first, other)
-
-    def test_half_precision_is_read_as_float32(self, clip, tmp_path):
-        clip[1].half().save_pretrained(tmp_path)
-        clip[1].float()
-        model = load_model(tmp_path, text._CLASSES)
-        assert {p.dtype for p in model.parameters()} == {torch.float32}
-        assert not any(p.requires_grad for p in model.parameters())
-        assert not model.training
 
     def test_siglip_reads_lower_case_of_fixed_length(self, tmp_path):
         transformers = quiet_transformers()
@@ -416,24 +409,12 @@ class TestWhatCanGoWrong:
         with pytest.raises(ValueError, match=r"^[^\n]*Unrecognized model[^\n]*$"):
             read(tmp_path)
 
-    def test_another_kind_of_model(self, tmp_path):
-        transformers = quiet_transformers()
-        transformers.BertConfig().save_pretrained(tmp_path)
-        with pytest.raises(ValueError, match="of kind 'bert'; needed is one of clip, "):
-            read(tmp_path)
-
-    def test_a_model_without_its_projection(self, clip, tmp_path):
-        clip[1].text_model.save_pretrained(tmp_path)
-        load_tokenizer(clip[0]).save_pretrained(tmp_path)
-        with pytest.raises(ValueError, match=r"missing .* such as text_projection"):
-            read(tmp_path)
-
     def test_weights_of_another_shape(self, clip, tmp_path):
         directory = copied(clip, tmp_path)
         config = json.loads((directory / "config.json").read_text())
-        config["text_config"]["projection_dim"] = 9
+        config["projection_dim"] = 9
         (directory / "config.json").write_text(json.dumps(config))
-        with pytest.raises(ValueError, match=r"another shape, such as text_projection"):
+        with pytest.raises(ValueError, match=r"another shape, such as"):
             read(directory)
 
     def test_no_tokenizer(self, tmp_path):

@@ -3,23 +3,18 @@
 import json
 
 import pytest
-from typer import Typer
-from typer.testing import CliRunner
 
-from sagl.cli.backbones import backbones
 from sagl.features.backbones import KNOWN
 
 
 @pytest.fixture
-def run(monkeypatch):
+def run(sagl_cli, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    app = Typer()
-    app.command()(backbones)
 
     def call(*arguments):
-        found = CliRunner().invoke(app, arguments)
-        assert found.exit_code == 0, found.output
-        return found.output
+        code, out, err = sagl_cli("backbones", *arguments)
+        assert code == 0, err
+        return out
 
     return call
 

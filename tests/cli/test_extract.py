@@ -2,13 +2,11 @@
 
 import csv
 import json
-import sys
 
 import numpy as np
 import pytest
 
 from sagl import SAGL
-from sagl.cli.main import run
 from sagl.features.store import FeatureStore, read_skipped
 from tests.features.toy_extraction import tree
 
@@ -35,20 +33,12 @@ MODELS = [
 
 
 @pytest.fixture
-def sagl(monkeypatch, capsys, tmp_path):
+def sagl(sagl_cli, monkeypatch, tmp_path):
     """Runs a command line where the models can be found: exit code, stdout, stderr."""
     (tmp_path / "toy_models.py").write_text(BACKBONES)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["sagl", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            run()
-        captured = capsys.readouterr()
-        return end.value.code or 0, captured.out, captured.err
-
-    return call
+    return sagl_cli
 
 
 @pytest.fixture

@@ -1,25 +1,17 @@
 """``sagl store``: what it shows, checks, merges and exports."""
 
 import json
-import sys
+from functools import partial
 
 import numpy as np
 import pytest
 
-from sagl.cli.main import run
 from sagl.features.store import FeatureStore, write_view
 
 
 @pytest.fixture
-def sagl(monkeypatch, capsys):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["sagl", "store", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            run()
-        captured = capsys.readouterr()
-        return end.value.code or 0, captured.out, captured.err
-
-    return call
+def sagl(sagl_cli):
+    return partial(sagl_cli, "store")
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ class TestFunctionBackbone:
         there = pickle.loads(pickle.dumps(backbone))  # a lambda cannot be sent
         assert there.prepare("abc") == 3
         assert backbone.embed([there.prepare("abc")]).tolist() == [[3]]
-        with pytest.raises(RuntimeError, match="without the function"):
+        with pytest.raises(RuntimeError, match="without the weights"):
             there.embed([3])
 
     def test_description(self):

@@ -19,7 +19,6 @@ from sagl.features.extraction import extract
 from sagl.features.samples import Unreadable
 from sagl.features.saved import read_saved
 from sagl.features.store import FeatureStore, read_skipped, verify
-from sagl.features.workers import default_workers
 from tests.features.toy_extraction import Letters, Words, tree
 
 ROOT = Path(sagl.__file__).parents[2]
@@ -524,7 +523,7 @@ class TestRefused:
         refused("eye embeds images, the samples are texts", models={"v": eye})
         refused("cannot be a view's name", models={"a/b": Letters()})
         refused("batch_size must be at least 1; got 0", batch_size=0)
-        refused("no share 2 of 2", share=(2, 2))
+        refused("share 2/2: expected i/n", share=(2, 2))
         twice = Words()
         twice.ids = ["x"] * 100
         refused("the same id, 'x'", samples=twice)
@@ -551,8 +550,3 @@ def test_the_global_generator_is_left_alone(tmp_path):
     torch.manual_seed(3)
     run(tmp_path / "s")
     assert torch.rand(1) == expected
-
-
-def test_default_workers_leave_a_core():
-    assert 0 <= default_workers({}) <= 8
-    assert default_workers({"LOCAL_WORLD_SIZE": "100000"}) == 0

@@ -11,11 +11,14 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sagl.features.backbones import load_backbone
-from sagl.features.huggingface import load_huggingface
+from sagl.features.huggingface import load_huggingface, pool_tokens, process_dinov3
 from tests.baselines.shared_space import quiet_transformers, seeded
 from tests.features.models import (
+    DINOV3_PICTURES,
     SAVE,
     SMALL,
     TEXTS,
@@ -61,11 +64,9 @@ def embed(backbone, samples):
 def by_hand(kind, directory, model, samples):
     """Features as the documentation of transformers says to get them."""
     transformers = quiet_transformers()
-    if kind == "dinov3":  # its processor needs torchvision; see test_processors
-        from sagl.features.model_io import DINOv3Processor
-
+    if kind == "dinov3":  # its processor needs torchvision; see TestDINOv3
         settings = json.loads((directory / "preprocessor_config.json").read_text())
-        made = [DINOv3Processor(settings)(sample) for sample in samples]
+        made = [process_dinov3(settings, sample) for sample in samples]
         inputs = {"pixel_values": torch.stack([m["pixel_values"] for m in made])}
     else:
         own = transformers.AutoImageProcessor.from_pretrained(directory)
@@ -90,7 +91,10 @@ class TestPictures:
         assert found.shape == (4, backbone.dim)
         assert torch.allclose(found, expected, atol=1e-5)
         assert not torch.allclose(found[0], found[1], atol=1e-5)
-        assert (backbone.kind, backbone.pooling) == ("image", POOLING[kind])
+        assert (backbone.kind, backbone.describe()["pooling"]) == (
+            "image",
+            POOLING[kind],
+        )
 
     @pytest.mark.parametrize("kind", VISION)
     def test_preprocessing_is_the_processors(self, saved, kind):
@@ -145,12 +149,53 @@ class TestPictures:
         processor("ViT", size={"height": 16, "width": 16})(tmp_path)
         with pytest.warns(UserWarning, match=r"trained with labels \(2 classes\)"):
             backbone = load_backbone(f"hf:{tmp_path}", device="cpu")
-        assert backbone.pooling == "cls"
+        assert backbone.describe()["pooling"] == "cls"
         prepared = [backbone.prepare(p) for p in pictures()]
         pixels = torch.stack([p["pixel_values"] for p in prepared])
         with torch.no_grad():
             expected = model.vit(pixel_values=pixels).last_hidden_state[:, 0]
         assert torch.allclose(backbone.embed(prepared), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("resample", "method"), [(2, "BILINEAR"), (3, "BICUBIC")])
+@pytest.mark.parametrize("size", [(12, 20), (32, 32), (64, 48)])
+def test_dinov3_resizes_in_floating_point(resample, method, size):
+    """Pillow resizes single channels of floats by the same smooth filters."""
+    Image = pytest.importorskip("PIL.Image")
+    settings = {
+        **DINOV3_PICTURES,
+        "resample": resample,
+        "size": {"height": size[0], "width": size[1]},
+    }
+    picture = pictures(1, size=(37, 51))[0]
+    found = process_dinov3(settings, picture)["pixel_values"].numpy()
+    assert found.shape == (3, *size)
+    for channel in range(3):
+        values = np.asarray(picture)[..., channel].astype(np.float32) / 255
+        whole = Image.fromarray(values, mode="F")
+        expected = np.asarray(
+            whole.resize((size[1], size[0]), getattr(Image.Resampling, method))
+        )
+        mean = DINOV3_PICTURES["image_mean"][channel]
+        deviation = DINOV3_PICTURES["image_std"][channel]
+        # torch's cubic has another parameter than Pillow's, unless it is antialiased
+        assert np.allclose(found[channel], (expected - mean) / deviation, atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"size": {"shortest_edge": 224}},
+        {"do_center_crop": True},
+        {"do_normalize": False},
+        {"resample": 1},
+    ],
+)
+def test_dinov3_refuses_what_it_does_not_do(saved, tmp_path, change):
+    directory = copied(saved, "dinov3", tmp_path)
+    changed = json.dumps({**DINOV3_PICTURES, **change})
+    (directory / "preprocessor_config.json").write_text(changed)
+    assert "pictures are prepared by {" in refusal(f"hf:{directory}")
 
 
 class TestTexts:
@@ -174,7 +219,8 @@ class TestTexts:
     def test_mean_pooling_where_nothing_is_said(self, saved):
         directory, model = saved("bert")
         backbone = load(directory)
-        assert (backbone.kind, backbone.pooling, backbone.dim) == ("text", "mean", 16)
+        assert (backbone.kind, backbone.dim) == ("text", 16)
+        assert backbone.describe()["pooling"] == "mean"
         own = quiet_transformers().AutoTokenizer.from_pretrained(directory)
         with torch.no_grad():
             states = model(**own(TEXTS[0], return_tensors="pt")).last_hidden_state[0]
@@ -236,6 +282,119 @@ class TestTexts:
             ).last_hidden_state
         found = embed(load(tmp_path), TEXTS[:1])
         assert torch.allclose(found, states.mean(dim=1), atol=1e-5)
+
+
+class TestLongest:
+    """Texts are cut where the positions of a model end."""
+
+    def longest(self, directory):
+        backbone = load(directory)
+        embed(backbone, TEXTS[-1:])  # a model fails beyond its positions
+        return backbone.describe()["preprocessing"]["longest"]
+
+    def test_the_positions_of_the_model(self, tmp_path):
+        save_bert(tmp_path)  # has 32, its tokenizer knows no limit
+        assert self.longest(tmp_path) == 32
+        sentence_files(tmp_path, longest=8)
+        assert self.longest(tmp_path) == 8
+        sentence_files(tmp_path, longest=99)
+        assert self.longest(tmp_path) == 32
+
+    def test_roberta_begins_to_count_late(self, tmp_path):
+        transformers = quiet_transformers()
+        config = transformers.RobertaConfig(
+            **SMALL, vocab_size=64, max_position_embeddings=34, pad_token_id=1
+        )
+        seeded(lambda: transformers.RobertaModel(config)).save_pretrained(tmp_path)
+        tokenizer(tmp_path)
+        assert self.longest(tmp_path) == 32
+
+    def test_a_model_that_computes_positions(self, tmp_path):
+        transformers = quiet_transformers()
+        config = transformers.T5Config(
+            vocab_size=64, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2
+        )
+        seeded(lambda: transformers.T5Model(config)).save_pretrained(tmp_path)
+        tokenizer(tmp_path)
+        assert self.longest(tmp_path) == 512
+
+
+@st.composite
+def batches(draw):
+    b, t, d = (draw(st.integers(1, 5)) for _ in range(3))
+    lengths = [draw(st.integers(1, t)) for _ in range(b)]
+    left = draw(st.booleans())
+    states = torch.randn(
+        b, t, d, generator=torch.Generator().manual_seed(draw(st.integers(0, 99)))
+    )
+    mask = torch.zeros(b, t, dtype=torch.long)
+    for row, length in enumerate(lengths):
+        mask[row, t - length :] = 1 if left else mask[row, t - length :]
+        if not left:
+            mask[row, :length] = 1
+    return states, mask
+
+
+@given(batches(), st.sampled_from(["mean", "cls", "last", "max"]))
+def test_pooling(batch, pooling):
+    states, mask = batch
+    found = pool_tokens(states, mask, pooling)
+    for row in range(len(states)):
+        tokens = [s for s, m in zip(states[row], mask[row], strict=True) if m]
+        expected = {
+            "mean": sum(tokens) / len(tokens),
+            "cls": tokens[0],
+            "last": tokens[-1],
+            "max": torch.stack(tokens).max(dim=0).values,
+        }[pooling]
+        assert torch.allclose(found[row], expected, atol=1e-6)
+
+
+class TestSentenceSettings:
+    """What sentence-transformers saved beside a model."""
+
+    def test_all(self, tmp_path):
+        save_bert(tmp_path)
+        sentence_files(
+            tmp_path,
+            "lasttoken",
+            modules=[("2_Normalize", "Normalize")],
+            longest=16,
+            prompts={"q": "query: ", "p": "passage: "},
+            default_prompt_name="q",
+        )
+        about = load(tmp_path).describe()
+        assert (about["pooling"], about["normalized"]) == ("last", True)
+        assert about["preprocessing"]["longest"] == 16
+        assert about["preprocessing"]["prefix"] == "query: "
+        assert not about["preprocessing"]["lower"]
+
+    @pytest.mark.parametrize("mode", ["lasttoken", ["lasttoken"]])
+    def test_newer_files(self, tmp_path, mode):
+        save_bert(tmp_path)
+        (tmp_path / "1_Pooling").mkdir()
+        file = tmp_path / "1_Pooling" / "config.json"
+        file.write_text(json.dumps({"pooling_mode": mode}))
+        assert load(tmp_path).describe()["pooling"] == "last"
+
+    @pytest.mark.parametrize(
+        ("pooling", "named"),
+        [
+            ({"pooling_mode_weightedmean_tokens": True}, "weightedmean"),
+            ({"pooling_mode_mean_sqrt_len_tokens": True}, "mean_sqrt_len"),
+            ({"pooling_mode_mean_tokens": False}, "none"),
+            (
+                {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True},
+                "mean + cls",
+            ),
+        ],
+    )
+    def test_refuses_others(self, tmp_path, pooling, named):
+        save_bert(tmp_path)
+        (tmp_path / "1_Pooling").mkdir()
+        (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+        said = refusal(f"hf:{tmp_path}")
+        assert f"its pooling is {named}; one of mean, cls, last, max can be" in said
 
 
 class TestDescription:

@@ -1,5 +1,6 @@
 """Reading models: files, the hub, and what can be wrong with either."""
 
+import errno
 import http.server
 import json
 import shutil
@@ -9,15 +10,8 @@ import threading
 import pytest
 import torch
 
-from sagl.features import pretrained
 from sagl.features.backbones import load_backbone
-from sagl.features.pretrained import (
-    Place,
-    find_place,
-    load_config,
-    load_tokenizer,
-    optional_module,
-)
+from sagl.features.pretrained import reading
 from tests.baselines.shared_space import quiet_transformers
 from tests.features.models import pictures, save_dinov2
 
@@ -29,21 +23,10 @@ def dinov2(tmp_path_factory):
     return directory, save_dinov2(directory)
 
 
-class TestExtras:
-    @pytest.mark.parametrize(
-        ("name", "package"), [("transformers", "transformers"), ("PIL.Image", "pillow")]
-    )
-    def test_not_installed(self, monkeypatch, name, package):
-        monkeypatch.setitem(sys.modules, name, None)
-        cure = rf'^this needs {package}: pip install "sagl\[backbones\]" \('
-        for kind in (ImportError, ValueError):  # the command line shows the second
-            with pytest.raises(kind, match=cure):
-                optional_module(name)
-
-    def test_a_backbone_says_so(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "transformers", None)
-        with pytest.raises(ValueError, match=r"this needs transformers: pip install"):
-            load_backbone("dinov2-s")
+def test_a_package_that_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ValueError, match=r"this needs transformers: pip install"):
+        load_backbone("dinov2-s")
 
 
 class TestFiles:
@@ -52,7 +35,9 @@ class TestFiles:
         log.set_verbosity_info()
         log.enable_progress_bar()
         try:
-            load_config(find_place(dinov2[0]))
+            with reading(dinov2[0]):
+                assert log.get_verbosity() == log.ERROR
+                assert not log.is_progress_bar_enabled()
             assert log.get_verbosity() == log.INFO
             assert log.is_progress_bar_enabled()
         finally:
@@ -99,6 +84,8 @@ class _Hub(http.server.BaseHTTPRequestHandler):
     def _answer(self, body):
         if "some/model" in self.path and type(self).model is not None:
             return self._serve(body)
+        if "old" in self.path:
+            return self._refuse(404, "RevisionNotFound")
         gated = "gated" in self.path
         code = "GatedRepo" if gated else "RepoNotFound"
         return self._refuse(403 if gated else 404, code)
@@ -111,8 +98,14 @@ class _Hub(http.server.BaseHTTPRequestHandler):
 
     def _serve(self, body):
         if self.path.startswith("/api/"):
-            found = json.dumps({"id": "some/model", "sha": self.commit, "siblings": []})
-            return self._send(found.encode(), body)
+            about = {"id": "some/model", "sha": self.commit, "siblings": []}
+            if "/tree/" in self.path:
+                root = type(self).model
+                paths = [str(p.relative_to(root)) for p in root.rglob("*.*")]
+                about = [
+                    {"type": "file", "path": p, "size": 1, "oid": p} for p in paths
+                ]
+            return self._send(json.dumps(about).encode(), body)
         file = type(self).model / self.path.rpartition("/resolve/")[2].partition("/")[2]
         if not file.is_file():
             return self._refuse(404, "EntryNotFound")
@@ -163,6 +156,20 @@ class TestTheHub:
         with pytest.raises(ValueError, match="nowhere/dino: neither a directory here"):
             load_backbone("hf:nowhere/dino")
 
+    def test_no_such_revision(self, hub):
+        with pytest.raises(ValueError, match="but not this revision; check what foll"):
+            load_backbone("hf:some/dino@old")
+
+    def test_a_full_disk(self, monkeypatch):
+        quiet_transformers()
+
+        def full(*args, **kwargs):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr("huggingface_hub.snapshot_download", full)
+        with pytest.raises(ValueError, match=r"^a/b: .*No space left on device$"):
+            load_backbone("hf:a/b")
+
     def test_no_network(self, monkeypatch):
         quiet_transformers()
         from huggingface_hub import constants
@@ -186,15 +193,6 @@ class TestTheHub:
             load_backbone("hf:some/model")
         assert capfd.readouterr().err == ""
 
-    def test_the_reason_of_a_missing_file(self):
-        class EntryNotFoundError(Exception):
-            pass
-
-        error = OSError("no config.json")
-        error.__cause__ = EntryNotFoundError()
-        said = pretrained._reason(error, Place("a/b", local=False))
-        assert said == "a file of this model is missing on the hub: no config.json"
-
     def test_a_model_from_the_hub(self, hub, dinov2, monkeypatch):
         """Downloaded once; its revision is the commit; later it needs no network."""
         from huggingface_hub import constants
@@ -211,7 +209,21 @@ class TestTheHub:
         assert again.describe() == about
         assert torch.equal(again.embed(prepared), expected)
 
-
-def test_a_tokenizer_without_its_files(dinov2):
-    with pytest.raises(ValueError, match="dinov2: "):
-        load_tokenizer(dinov2[0])
+    def test_what_is_downloaded(self, hub, dinov2, monkeypatch, tmp_path):
+        """Older weights only where there are no others; nothing of other libraries."""
+        model = shutil.copytree(dinov2[0], tmp_path / "copy")
+        (model / "onnx").mkdir()
+        for name in ("tf_model.h5", "pytorch_model.bin", "onnx/other.safetensors"):
+            (model / name).write_bytes(b"large")
+        monkeypatch.setattr(_Hub, "model", model)
+        expected = load_backbone("hf:some/model")
+        cached = {p.name for p in (tmp_path / "cache").rglob("snapshots/*/**/*.*")}
+        assert cached == {
+            *("config.json", "preprocessor_config.json", "model.safetensors")
+        }
+        (model / "model.safetensors").unlink()
+        torch.save(dinov2[1].state_dict(), model / "pytorch_model.bin")
+        monkeypatch.setattr(_Hub, "commit", _Hub.commit[::-1])
+        older = load_backbone("hf:some/model")
+        prepared = [older.prepare(p) for p in pictures()]
+        assert torch.equal(older.embed(prepared), expected.embed(prepared))

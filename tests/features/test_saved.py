@@ -19,7 +19,7 @@ class TestPlainFiles:
         saved = read_saved(f"npy:{tmp_path}/dino.npy")
         assert isinstance(saved.array, np.memmap)
         assert np.array_equal(saved.array, array)
-        assert (saved.ids, saved.labels) == (None, None)
+        assert saved.ids is None
 
     def test_one_array_of_several(self, tmp_path, array):
         np.savez(tmp_path / "all.npz", a=array, b=array[:2])
@@ -71,35 +71,28 @@ class TestPlainFiles:
 
 class TestLayouts:
     def test_turtle(self, tmp_path, array):
-        """data/representations/PHI/DATA_train.npy and data/labels/DATA_train.npy"""
+        """data/representations/PHI/DATA_train.npy"""
         for phi in ("clipvitL14", "dinov2"):
             folder = tmp_path / "data" / "representations" / phi
             folder.mkdir(parents=True)
             np.save(folder / "pets_train.npy", array)
             np.save(folder / "pets_val.npy", array[:2])
-        (tmp_path / "data" / "labels").mkdir()
-        np.save(tmp_path / "data" / "labels" / "pets_train.npy", np.arange(5))
         folder = tmp_path / "data" / "representations" / "dinov2"
         for name in (f"{folder}/pets_train.npy", f"{folder}::pets_train"):
             saved = read_saved(f"npy:{name}")
             assert np.array_equal(saved.array, array)
-            assert saved.labels == tmp_path / "data" / "labels" / "pets_train.npy"
             assert saved.describe()["model"] == "dinov2/pets_train.npy"
-        assert read_saved(f"npy:{folder}::pets_val").labels is None
         assert len(read_saved(f"npy:{folder}::pets_val").array) == 2
 
     def test_the_authors(self, tmp_path, array):
-        """data/feats/MODEL/DATA_train_feats.npy and data/feats/DATA_train_labels.npy"""
+        """data/feats/MODEL/DATA_train_feats.npy"""
         folder = tmp_path / "feats" / "siglip"
         folder.mkdir(parents=True)
         np.save(folder / "pets_train_feats.npy", array)
         np.save(folder / "pets_test_feats.npy", array[:2])
-        labels = tmp_path / "feats" / "pets_train_labels.npy"
-        np.save(labels, np.arange(5))
         for key in ("pets_train", "pets_train_feats"):
             saved = read_saved(f"npy:{folder}::{key}")
             assert np.array_equal(saved.array, array)
-            assert saved.labels == labels
 
     def test_a_folder_with_one_file(self, tmp_path, array):
         np.save(tmp_path / "clip.npy", array)
@@ -107,7 +100,6 @@ class TestLayouts:
         (tmp_path / "ids.txt").write_text("a\nb\nc\nd\ne\n")
         saved = read_saved(f"npy:{tmp_path}")
         assert saved.path == tmp_path / "clip.npy"
-        assert saved.labels == tmp_path / "labels.npy"
         assert saved.ids == list("abcde")
 
 

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 import sagl.features.store_write
+from sagl.environment import share_of_process
 from sagl.features.extraction import extract
 from sagl.features.samples import Kind, Unreadable
-from sagl.features.workers import parse_share
 
 
 def tree(directory: Path) -> dict[str, bytes]:
@@ -115,7 +115,7 @@ def main() -> None:
         options.store,
         batch_size=20,
         workers=options.workers,
-        share=parse_share(options.shard),
+        share=share_of_process(options.shard),
     )
 
 

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from sagl._version import __version__
-from sagl.device import pick_device
+from sagl.environment import pick_device
 from sagl.estimator import as_seed
 from sagl.nn.neighbours import unit_rows as unit_rows
 from sagl.progress import progress

@@ -33,7 +33,7 @@ from sagl.baselines.lafter_images import (
 )
 from sagl.baselines.zero_shot import TextBaseline, find_view
 from sagl.checks import integer, number
-from sagl.device import pick_device
+from sagl.environment import pick_device
 from sagl.nn.encoder import uniform_fan_in
 from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from sagl.baselines.base import Baseline, State, unit_rows
-from sagl.features.model_io import tokens_for
-from sagl.features.pretrained import load_model, load_tokenizer
+from sagl.features.huggingface import load_huggingface
 from sagl.nn.inference import exact_matmul
 from sagl.views import Views
 
@@ -39,14 +38,6 @@ Templates = str | Sequence[str]
 # function gave elsewhere: an array of shape (C, d), or (C, texts per class, d).
 TextEncoder = str | Path | Callable[[list[str]], Any] | Any
 
-_CLASSES = {
-    "clip": "CLIPTextModelWithProjection",
-    "clip_text_model": "CLIPTextModelWithProjection",
-    "siglip": "SiglipTextModel",
-    "siglip_text_model": "SiglipTextModel",
-    "siglip2": "Siglip2TextModel",
-    "siglip2_text_model": "Siglip2TextModel",
-}
 _BATCH = 256
 
 
@@ -250,19 +241,11 @@ def _ready_made(array: Any, n_clusters: int) -> ClassTexts:
     return ClassTexts(_checked(embeddings.reshape(len(classes), -1)), classes)
 
 
-@torch.no_grad()
 def _read(source: str | Path, texts: list[str], device: torch.device) -> Tensor:
     """Embed texts with a text encoder of transformers."""
-    model = load_model(source, _CLASSES).to(device)
-    tokens = tokens_for(load_tokenizer(source), model)
-    siglip = model.config.model_type.startswith("siglip")
-    embeddings = []
-    for start in range(0, len(texts), _BATCH):
-        batch = tokens.batch([tokens(t) for t in texts[start : start + _BATCH]])
-        # No attention mask: SigLIP has none, and CLIP never looks past the end.
-        output = model(input_ids=batch["input_ids"].to(device))
-        embeddings.append(output.pooler_output if siglip else output.text_embeds)
-    return torch.cat(embeddings).cpu()
+    backbone = load_huggingface(source, side="text", device=device)
+    batches = range(0, len(texts), _BATCH)
+    return torch.cat([backbone.embed(texts[i : i + _BATCH]) for i in batches])
 
 
 def _as_tensor(array: Any) -> Tensor:

@@ -19,7 +19,6 @@ from sagl.cli.options import (
 
 if TYPE_CHECKING:
     from sagl.features.extraction import Extraction
-    from sagl.features.workers import Share
 
 
 @takes(extraction)
@@ -50,10 +49,10 @@ def extract(
     Views that STORE has already stay as they are. What was interrupted is taken up by
     the same command. Samples that cannot be read are listed in STORE/skipped.csv.
     """
+    from sagl.environment import share_of_process
     from sagl.features.extraction import extract_source
-    from sagl.features.workers import parse_share, share_of_process
 
-    share = share_of_process() if shard is None else parse_share(shard)
+    share = share_of_process(shard)
     with taken_up():
         done = extract_source(
             source,
@@ -70,10 +69,10 @@ def extract(
         _show(done, share)
 
 
-def _show(done: Extraction, share: Share) -> None:
+def _show(done: Extraction, share: tuple[int, int]) -> None:
     if not done.complete:
         typer.echo(
-            f"part {share.index} of {share.count} is done; the last process finishes "
+            f"part {share[0]} of {share[1]} is done; the last process finishes "
             f"the store, or: sagl store merge {done.store}"
         )
         return

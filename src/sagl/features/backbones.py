@@ -16,8 +16,13 @@ from typing import Any, NamedTuple, Protocol, get_args
 
 from torch import Tensor
 
-from sagl.device import pick_device
-from sagl.features.callables import FunctionBackbone, as_backbone, load_callable
+from sagl.environment import pick_device
+from sagl.features.callables import (
+    FORMS,
+    FunctionBackbone,
+    as_backbone,
+    load_callable,
+)
 from sagl.features.files import SUFFIXES
 from sagl.features.manifest import VIEW_NAME, check_view_name
 from sagl.features.samples import Kind
@@ -79,75 +84,46 @@ class KnownBackbone:
         return {**asdict(self), "backbone": f"hf:{self.model}"}
 
 
-# What the models of a family share: prefix and suffix of the hub's name, and the rest.
-_FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "dinov3": (
-        *("facebook/dinov3-", "-pretrain-lvd1689m"),
-        {"objective": "self-distillation", "licence": "DINOv3", "gated": True},
-    ),
-    "dinov2": (
-        *("facebook/dinov2-", ""),
-        {"objective": "self-distillation", "licence": "Apache-2.0"},
-    ),
-    "clip": (
-        *("openai/clip-vit-", ""),
-        {"objective": "image-text contrast", "licence": "MIT"},
-    ),
-    "siglip2": (
-        *("google/siglip2-", ""),
-        {"objective": "image-text contrast, captions", "licence": "Apache-2.0"},
-    ),
-    "convnextv2": (
-        *("facebook/convnextv2-", "-224"),
-        {"objective": "masked images, then labels", "licence": "Apache-2.0"},
-    ),
-    "sentences": (
-        *("", ""),
-        {"objective": "contrast of sentence pairs", "kind": "text", "licence": "MIT"},
-    ),
+# What models of one training share.
+_DINOV3 = {"objective": "self-distillation", "licence": "DINOv3", "gated": True}
+_DINOV2 = {"objective": "self-distillation", "licence": "Apache-2.0"}
+_SIGLIP2 = {"objective": "image-text contrast, captions", "licence": "Apache-2.0"}
+_CLIP = {"objective": "image-text contrast", "licence": "MIT"}
+_IN1K = {
+    "objective": "masked images, then labels",
+    "licence": "Apache-2.0",
+    "labels": "ImageNet-1k",
 }
-_BOTH = {"labels": "ImageNet-22k and 1k"}
-_PAPER = {"paper": True}
-_APACHE = {"licence": "Apache-2.0"}
-_ROWS: tuple[tuple[str, str, str, float, int, dict[str, Any]], ...] = (
-    ("dinov3-l", "dinov3", "vitl16", 303.1, 1024, _PAPER),
-    ("siglip2-l-384", "siglip2", "large-patch16-384", 316.3, 1024, _PAPER),
-    ("clip-l14", "clip", "large-patch14", 304.0, 768, _PAPER),
-    ("convnextv2-l", "convnextv2", "large-22k", 196.4, 1536, {**_BOTH, **_PAPER}),
-    ("dinov3-b", "dinov3", "vitb16", 85.7, 768, {}),
-    ("dinov3-s", "dinov3", "vits16", 21.6, 384, {}),
-    ("dinov2-g", "dinov2", "giant", 1136.5, 1536, {}),
-    ("dinov2-l", "dinov2", "large", 304.4, 1024, {}),
-    ("dinov2-b", "dinov2", "base", 86.6, 768, {}),
-    ("dinov2-s", "dinov2", "small", 22.1, 384, {}),
-    ("siglip2-b", "siglip2", "base-patch16-224", 92.9, 768, {}),
-    ("clip-b16", "clip", "base-patch16", 86.2, 512, {}),
-    ("clip-b32", "clip", "base-patch32", 87.8, 512, {}),
-    ("convnextv2-t", "convnextv2", "tiny-22k", 27.9, 768, _BOTH),
-    ("convnextv2-atto", "convnextv2", "atto-1k", 3.4, 320, {"labels": "ImageNet-1k"}),
-    *(
-        (name, "sentences", model, millions, dim, more)
-        for name, model, millions, dim, more in (
-            ("mpnet", "sentence-transformers/all-mpnet-base-v2", 109.5, 768, _APACHE),
-            ("e5-base", "intfloat/e5-base-v2", 109.5, 768, {}),
-            ("e5-small", "intfloat/e5-small-v2", 33.4, 384, {}),
-            ("bge-small", "BAAI/bge-small-en-v1.5", 33.4, 384, {}),
-            ("minilm", "sentence-transformers/all-MiniLM-L6-v2", 22.7, 384, _APACHE),
-        )
-    ),
+_IN22K = {**_IN1K, "labels": "ImageNet-22k and 1k"}
+_TEXT = {"objective": "contrast of sentence pairs", "licence": "MIT", "kind": "text"}
+_APACHE = {**_TEXT, "licence": "Apache-2.0"}
+# Short name, name on the hub, millions of weights, width; the paper's four come first.
+_ROWS: tuple[tuple[str, str, float, int, dict[str, Any]], ...] = (
+    ("dinov3-l", "facebook/dinov3-vitl16-pretrain-lvd1689m", 303.1, 1024, _DINOV3),
+    ("siglip2-l-384", "google/siglip2-large-patch16-384", 316.3, 1024, _SIGLIP2),
+    ("clip-l14", "openai/clip-vit-large-patch14", 304.0, 768, _CLIP),
+    ("convnextv2-l", "facebook/convnextv2-large-22k-224", 196.4, 1536, _IN22K),
+    ("dinov3-b", "facebook/dinov3-vitb16-pretrain-lvd1689m", 85.7, 768, _DINOV3),
+    ("dinov3-s", "facebook/dinov3-vits16-pretrain-lvd1689m", 21.6, 384, _DINOV3),
+    ("dinov2-g", "facebook/dinov2-giant", 1136.5, 1536, _DINOV2),
+    ("dinov2-l", "facebook/dinov2-large", 304.4, 1024, _DINOV2),
+    ("dinov2-b", "facebook/dinov2-base", 86.6, 768, _DINOV2),
+    ("dinov2-s", "facebook/dinov2-small", 22.1, 384, _DINOV2),
+    ("siglip2-b", "google/siglip2-base-patch16-224", 92.9, 768, _SIGLIP2),
+    ("clip-b16", "openai/clip-vit-base-patch16", 86.2, 512, _CLIP),
+    ("clip-b32", "openai/clip-vit-base-patch32", 87.8, 512, _CLIP),
+    ("convnextv2-t", "facebook/convnextv2-tiny-22k-224", 27.9, 768, _IN22K),
+    ("convnextv2-atto", "facebook/convnextv2-atto-1k-224", 3.4, 320, _IN1K),
+    ("mpnet", "sentence-transformers/all-mpnet-base-v2", 109.5, 768, _APACHE),
+    ("e5-base", "intfloat/e5-base-v2", 109.5, 768, _TEXT),
+    ("e5-small", "intfloat/e5-small-v2", 33.4, 384, _TEXT),
+    ("bge-small", "BAAI/bge-small-en-v1.5", 33.4, 384, _TEXT),
+    ("minilm", "sentence-transformers/all-MiniLM-L6-v2", 22.7, 384, _APACHE),
 )
-
-
-def _known_backbones() -> dict[str, KnownBackbone]:
-    known = {}
-    for name, family, size, millions, dim, more in _ROWS:
-        prefix, suffix, shared = _FAMILIES[family]
-        about = {"millions": millions, "dim": dim, **shared, **more}
-        known[name] = KnownBackbone(name, f"{prefix}{size}{suffix}", **about)
-    return known
-
-
-KNOWN: dict[str, KnownBackbone] = _known_backbones()
+KNOWN: dict[str, KnownBackbone] = {
+    name: KnownBackbone(name, model, millions, dim, **shared, paper=row < 4)
+    for row, (name, model, millions, dim, shared) in enumerate(_ROWS)
+}
 
 _SOURCES = ("hf", "timm", "npy")
 _ALIASES = {
@@ -155,10 +131,6 @@ _ALIASES = {
     **dict.fromkeys(("numpy", "file"), "npy"),
 }
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-_FORMS = (
-    "hf:ID, timm:NAME, npy:FILE, module:function or a short name (sagl backbones "
-    "lists them)"
-)
 
 
 class BackboneName(NamedTuple):
@@ -235,7 +207,7 @@ def parse_name(name: str) -> BackboneName:
     if not colon:
         raise ValueError(f"no backbone {name!r}; {_advice(rest)}")
     if not identifier:
-        raise ValueError(f"{name!r}: nothing follows {source}:; write {_FORMS}")
+        raise ValueError(f"{name!r}: nothing follows {source}:; write {FORMS}")
     if source == "hf":
         return _hub_name(name, identifier, side)
     if source == "timm":
@@ -249,7 +221,7 @@ def parse_name(name: str) -> BackboneName:
         module = source.removesuffix(".py").strip("./").replace("/", ".")
         raise ValueError(f"{name}: name the module: {module}:{identifier}")
     if not _MODULE.fullmatch(source) or not _MODULE.fullmatch(identifier):
-        raise ValueError(f"{name}: no source {source!r}; a backbone is {_FORMS}")
+        raise ValueError(f"{name}: no source {source!r}; a backbone is {FORMS}")
     return BackboneName(name, "python", f"{source}:{identifier}", side)
 
 
@@ -295,7 +267,7 @@ def _advice(text: str) -> str:
     close = difflib.get_close_matches(text.lower(), KNOWN, n=3, cutoff=0.5)
     if close:
         return f"did you mean {' or '.join(close)}?"
-    return f"a backbone is {_FORMS}"
+    return f"a backbone is {FORMS}"
 
 
 def parse_backbones(options: Sequence[str]) -> dict[str, str]:

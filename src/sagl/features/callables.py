@@ -1,13 +1,18 @@
-"""Any Python function of a list of samples as a backbone."""
+"""Any Python function of a list of samples as a backbone.
+
+Models of other libraries become backbones by the same class: what it takes to prepare a
+sample, and a function of prepared samples.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import importlib
 import inspect
+import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -16,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sagl.features.pretrained import check_features, describe_model, optional_module
+from sagl.environment import optional_module
 from sagl.features.samples import Kind
 
 if TYPE_CHECKING:
@@ -24,15 +29,17 @@ if TYPE_CHECKING:
 
 __all__ = ["FunctionBackbone", "as_backbone", "load_callable"]
 
-# From decoded samples (pictures of Pillow in RGB, or strings) to an array (b, dim).
-Function = Callable[[list[Any]], Any]
-
-_HOW = "FunctionBackbone(function, kind='image'), or module:function#image by name"
-_NOT_FINITE = "some features are infinite or not numbers"
+FORMS = (
+    "hf:ID, timm:NAME, npy:FILE, module:function or a short name (sagl backbones "
+    "lists them)"
+)
 
 
 class FunctionBackbone:
     """A function of a list of samples, and what it embeds.
+
+    Copies made by pickling lack the function: they prepare samples in workers and
+    cannot embed them.
 
     Parameters
     ----------
@@ -48,6 +55,8 @@ class FunctionBackbone:
     prepare : callable, optional
         Runs on one sample in worker processes; the function then gets what it returned.
         It must be possible to pickle it.
+    about : mapping, optional
+        What ``describe`` says of the model; by default what is known of the function.
 
     Examples
     --------
@@ -64,12 +73,13 @@ class FunctionBackbone:
 
     def __init__(
         self,
-        function: Function,
+        function: Callable[[list[Any]], Any],
         kind: Kind,
         dim: int | None = None,
         *,
         name: str | None = None,
         prepare: Callable[[Any], Any] | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         if not callable(function):
             raise ValueError(f"a backbone must be a function; got {function!r}")
@@ -77,11 +87,12 @@ class FunctionBackbone:
             raise ValueError(f"kind must be 'image' or 'text'; got {kind!r}")
         self.name = name or _path_of(function)
         self.kind: Kind = kind
-        self._function: Function | None = function
+        self.dim = dim or 0
+        self._function: Callable[[list[Any]], Any] | None = function
         self._prepare = prepare
-        self._dim: int | None = None
-        self.dim = dim if dim is not None else self._probe()
-        self._dim = self.dim
+        self._about = about
+        if dim is None:
+            self.dim = self._probe()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_function": None}
@@ -93,55 +104,104 @@ class FunctionBackbone:
     def embed(self, prepared: Sequence[Any]) -> Tensor:
         """Features of a batch, (b, dim), float32, on the CPU."""
         if self._function is None:
-            raise RuntimeError(f"{self.name}: this copy was made without the function")
+            raise RuntimeError(f"{self.name}: this copy was made without the weights")
         try:
             with torch.inference_mode():
-                features = _as_tensor(self._function(list(prepared)))
-            check_features(features, len(prepared), self._dim)
+                features = self._function(list(prepared))
+            features = _as_tensor(features)
+            rows, width = len(prepared), self.dim or "width"
+            fits = features.ndim == 2 and len(features) == rows and features.shape[1]
+            if not fits or features.shape[1] != (self.dim or features.shape[1]):
+                raise ValueError(
+                    f"features of shape {tuple(features.shape)} for {rows} samples; "
+                    f"expected ({rows}, {width})"
+                )
         except (ValueError, TypeError) as error:
             raise ValueError(f"{self.name}: {' '.join(str(error).split())}") from None
         return features
 
     def describe(self) -> dict[str, Any]:
         """Like those of other backbones; the revision is a checksum of the source."""
-        return describe_model(
-            "python",
-            self.name.partition("#")[0],
-            _digest_source(self._function),
-            self.dim,
-            kind=self.kind,
-            preprocessing={"prepare": self._prepare and _path_of(self._prepare)},
-            library=_library(self._function),
-        )
+        about = self._about or {
+            "source": "python",
+            "model": self.name.partition("#")[0],
+            "revision": _digest_source(self._function),
+            "preprocessing": {"prepare": self._prepare and _path_of(self._prepare)},
+            "library": _library(self._function),
+        }
+        return describe_model(dim=self.dim, kind=self.kind, **about)
 
     def _probe(self) -> int:
-        sample: Any = "a text"
-        if self.kind == "image":
-            sample = optional_module("PIL.Image").new("RGB", (64, 64), (99, 120, 80))
-        features = self.embed([self.prepare(sample)])
+        features = self.embed([self.prepare(small_sample(self.kind))])
         if not features.isfinite().all():
-            raise ValueError(f"{self.name}: {_NOT_FINITE}")
+            raise ValueError(f"{self.name}: some features are infinite or not numbers")
         return features.shape[1]
+
+
+def small_sample(kind: Kind) -> Any:
+    """A sample to try a backbone with."""
+    if kind == "text":
+        return "a text"
+    return optional_module("PIL.Image").new("RGB", (64, 64), (99, 120, 80))
+
+
+def describe_model(
+    source: str, model: str, revision: str | None, dim: int, **more: Any
+) -> dict[str, Any]:
+    """What a backbone says of itself, as JSON, whatever its source."""
+    unknown = ("kind", "pooling", "preprocessing", "licence", "labels", "library")
+    return {
+        "source": source,
+        "model": model,
+        "revision": revision,
+        "dim": dim,
+        "normalized": False,
+        **dict.fromkeys(unknown),
+        **more,
+    }
+
+
+def run_frozen(compute: Callable[[], Tensor], device: torch.device) -> Tensor:
+    """What a network computes; on CUDA products are in half precision.
+
+    Where that overflows, all is done again in full precision.
+    """
+    half = device.type == "cuda"
+    with torch.autocast(device.type, torch.float16, enabled=half):
+        features = compute().float()
+    if half and not features.isfinite().all():
+        features = compute().float()
+    return features
+
+
+def warn_about_labels(name: str, labels: str) -> None:
+    """Say that a backbone has seen labels, and why that matters."""
+    warnings.warn(
+        f"{name} was trained with labels ({labels}): the classes it was taught may "
+        "overlap with those looked for, and then the result is not label-free",
+        stacklevel=3,
+    )
 
 
 def load_callable(path: str, *, name: str, side: Kind | None = None) -> Backbone:
     """The backbone that ``module:function`` names."""
-    module_name, _, attribute = path.partition(":")
-    with _current_directory_importable():
-        try:
-            target: Any = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-                raise ValueError(f"{name}: {error}") from None
-            raise ValueError(
-                f"{name}: no module {error.name!r}, here or installed; a backbone is "
-                "hf:ID, timm:NAME, npy:FILE, module:function or a short name (sagl "
-                "backbones lists them)"
-            ) from None
-    for part in attribute.split("."):
-        if not hasattr(target, part):
-            raise ValueError(f"{name}: {module_name} has no {attribute!r}")
-        target = getattr(target, part)
+    module, _, attribute = path.partition(":")
+    # As ``python -m`` would have it; the command ``sagl`` alone would not.
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    try:
+        imported = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise ValueError(f"{name}: {error}") from None
+        raise ValueError(
+            f"{name}: no module {error.name!r}, here or installed; a backbone is "
+            f"{FORMS}"
+        ) from None
+    try:
+        target = operator.attrgetter(attribute)(imported)
+    except AttributeError:
+        raise ValueError(f"{name}: {module} has no {attribute!r}") from None
     return as_backbone(target, name=name, side=side)
 
 
@@ -161,27 +221,16 @@ def as_backbone(
         raise ValueError(f"{shown}: is no function and no backbone")
     kind = side or getattr(target, "kind", None)
     if kind is None:
-        raise ValueError(f"{shown}: say whether it embeds images or texts: {_HOW}")
+        raise ValueError(
+            f"{shown}: say whether it embeds images or texts: "
+            "FunctionBackbone(function, kind='image'), or module:function#image by name"
+        )
     return FunctionBackbone(target, kind, getattr(target, "dim", None), name=name)
-
-
-@contextmanager
-def _current_directory_importable() -> Iterator[None]:
-    """As ``python -m`` would have it; the command ``sagl`` alone would not."""
-    here = str(Path.cwd())
-    added = here not in sys.path and "" not in sys.path
-    if added:
-        sys.path.append(here)
-    try:
-        yield
-    finally:
-        if added:
-            sys.path.remove(here)
 
 
 def _as_tensor(features: Any) -> Tensor:
     if isinstance(features, Tensor):
-        return features.detach().float().cpu().clone()
+        return features.detach().float().cpu().clone()  # that autograd may use
     array = np.asarray(features)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"features of type {array.dtype}; expected real numbers")
@@ -198,10 +247,9 @@ def _digest_source(function: Any) -> str | None:
     named = function if hasattr(function, "__qualname__") else type(function)
     try:
         file = inspect.getsourcefile(inspect.unwrap(named))
-        source = Path(file).read_bytes() if file else None
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
     except (TypeError, OSError):
         return None
-    return None if source is None else hashlib.sha256(source).hexdigest()
 
 
 def _library(function: Any) -> str | None:

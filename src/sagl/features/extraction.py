@@ -7,15 +7,22 @@ one process or several, in one go or after ten interruptions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
+from sagl.environment import default_workers, device_of_process, share_of_process
 from sagl.features.backbones import Backbone, load_backbone, parse_backbones
 from sagl.features.manifest import (
     DTYPES,
@@ -26,19 +33,9 @@ from sagl.features.manifest import (
     read_skipped,
     sorted_order,
 )
-from sagl.features.samples import Samples
+from sagl.features.samples import Samples, Unreadable
 from sagl.features.saved import SavedFeatures, read_saved
 from sagl.features.store_write import UnfinishedView, begin, finish, piece_rows
-from sagl.features.workers import (
-    Batch,
-    Prepared,
-    Share,
-    default_workers,
-    device_of_process,
-    prepare_batches,
-    unstack,
-    watching_workers,
-)
 from sagl.progress import progress as open_bar
 
 __all__ = ["BATCH_SIZE", "Extraction", "extract", "extract_source"]
@@ -82,7 +79,7 @@ def extract_source(
     reader : mapping, optional
         Options for the reader, such as ``column``.
     accept : callable, optional
-        Is told the number of samples, and may refuse it before the work begins.
+        Gets the number of samples, and may refuse it before the work begins.
     **options
         Those of ``extract``.
     """
@@ -93,16 +90,13 @@ def extract_source(
     samples = open_samples(source, **given)
     if accept is not None:
         accept(len(samples.ids))
-    models: dict[str, Backbone | SavedFeatures] = {}
-    for name, backbone in named.items():
-        if backbone.startswith("npy:"):
-            models[name] = read_saved(backbone)
-        else:
-            models[name] = load_backbone(
-                backbone,
-                device=device_of_process(device),
-                trust_remote_code=trust_remote_code,
-            )
+    place = device_of_process(device)
+    models = {
+        name: read_saved(backbone)
+        if backbone.startswith("npy:")
+        else load_backbone(backbone, device=place, trust_remote_code=trust_remote_code)
+        for name, backbone in named.items()
+    }
     return extract(samples, models, out, **options)
 
 
@@ -114,7 +108,7 @@ def extract(
     dtype: str | None = None,
     batch_size: int = BATCH_SIZE,
     workers: int | None = None,
-    share: Share | tuple[int, int] | None = None,
+    share: tuple[int, int] | None = None,
     progress: bool = False,
 ) -> Extraction:
     """Embed all samples with all backbones and write a view of each to a store.
@@ -141,65 +135,81 @@ def extract(
     progress : bool, default=False
         Show a bar on stderr.
     """
-    share = share if isinstance(share, Share) else Share(*(share or ()))
+    part = share_of_process("{}/{}".format(*(share or (0, 1))))
     store, ids = Path(out), list(samples.ids)
-    order = np.array(sorted_order(ids), dtype=np.int64)
-    _check(samples, backbones, batch_size, share)
-    sorted_ids = [ids[i] for i in order]
+    order = sorted_order(ids)
+    _check(samples, backbones, batch_size)
+    sorted_ids = [ids[row] for row in order]
     labels = None if samples.labels is None else list(samples.labels)
-    sorted_labels = None if labels is None else [labels[i] for i in order]
-    saved_rows = {
-        name: backbone.rows_by_id(name, ids)
-        for name, backbone in backbones.items()
-        if isinstance(backbone, SavedFeatures)
-    }
-    plans = {}
+    sorted_labels = None if labels is None else [labels[row] for row in order]
+    rows, plans, row_of = piece_rows(len(ids)), {}, {}
     for name, backbone in backbones.items():
-        rows = piece_rows(len(ids))
-        about = (sorted_ids, backbone.describe())
+        kept, together = dtype or "float16", None
         if isinstance(backbone, SavedFeatures):
+            row_of[name] = backbone.rows_by_id(name, ids)
             own = backbone.array.dtype.name
             kept = dtype or (own if own in DTYPES else "float32")
-            plans[name] = make_plan(*about, kept, backbone.array.shape[1], rows)
         else:
-            kept = dtype or "float16"
-            plans[name] = make_plan(*about, kept, backbone.dim, rows, batch_size)
-    work = _Work(sorted_ids, share)
+            together = batch_size
+        about, dim = backbone.describe(), backbone.dim
+        plans[name] = make_plan(sorted_ids, about, kept, dim, rows, together)
+    views: dict[str, _View] = {}
     for name, plan in plans.items():
-        view = begin(store, name, plan, sorted_ids, sorted_labels, samples.describe())
-        if view is not None:
-            work.views[name] = view
+        begun = begin(store, name, plan, sorted_ids, sorted_labels, samples.describe())
+        if begun is not None:
+            views[name] = _View(begun, sorted_ids, begun.pending(*part))
     models: dict[str, Backbone] = {}
-    for name, backbone in backbones.items():
+    for name, view in views.items():
+        backbone = backbones[name]
         if not isinstance(backbone, SavedFeatures):
             models[name] = backbone
-        elif name in work.views:
-            work.copy(name, backbone.array, saved_rows[name])
-    batches = work.batches(models, batch_size)
+            continue
+        missing = Unreadable(f"{name}: not among the saved features")
+        for piece in view.pending:
+            positions = view.view.samples_of(piece)
+            saved = [row_of[name].get(sorted_ids[i], missing) for i in positions]
+            view.add(positions, saved, backbone.array.__getitem__)
+            view.write(piece)
+    batches = _batches({name: views[name] for name in models}, batch_size)
     if workers is None:  # texts are read and cut into tokens in no time
         workers = 0 if samples.kind == "text" else default_workers()
-    if batches:
-        arriving = prepare_batches(samples, order, models, batches, workers)
-        total = sum(len(batch.positions) for batch in batches)
-        with watching_workers(), closing(arriving):
-            work.embed(models, arriving, total if progress else None)
-    if not _finish(store, work.views):
+    total = sum(len(batch.positions) for batch in batches)
+    with (
+        _loading(_Prepared(samples, order, models), batches, workers) as arriving,
+        open_bar(total, "extracting", "samples", show=progress and total > 0) as bar,
+    ):
+        for batch, loaded in zip(batches, arriving, strict=True):
+            for name in batch.views:
+                prepared = [sample[name] for sample in loaded]
+                views[name].add(batch.positions, prepared, models[name].embed)
+                if batch.last:
+                    views[name].write(batch.piece)
+            bar.update(len(loaded))
+    if not _finish(store, views):
         return Extraction(str(store), False, len(ids))
     stored = Manifest.read(store).views
-    return Extraction(
-        str(store),
-        True,
-        len(ids),
-        {
-            name: {
-                "rows": stored[name].rows,
-                "dim": stored[name].plan.dim,
-                "dtype": stored[name].plan.dtype,
-            }
-            for name in backbones
-        },
-        len({sample for sample, _ in read_skipped(store)}),
-    )
+    sizes = {
+        name: {"rows": view.rows, "dim": view.plan.dim, "dtype": view.plan.dtype}
+        for name, view in ((name, stored[name]) for name in backbones)
+    }
+    skipped = len({sample for sample, _ in read_skipped(store)})
+    return Extraction(str(store), True, len(ids), sizes, skipped)
+
+
+def _check(samples: Samples, backbones: Mapping[str, Any], batch_size: int) -> None:
+    """Refuse what cannot work before anything is written."""
+    if not backbones:
+        raise ValueError("no backbone given; at least one is needed")
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1; got {batch_size}")
+    for name, backbone in backbones.items():
+        check_view_name(name)
+        kind = getattr(backbone, "kind", samples.kind)
+        if kind != samples.kind:
+            raise ValueError(
+                f"{backbone.name} embeds {kind}s, the samples are {samples.kind}s; "
+                "choose a backbone for them"
+            )
 
 
 def _finish(store: Path, names: Iterable[str]) -> bool:
@@ -215,146 +225,174 @@ def _finish(store: Path, names: Iterable[str]) -> bool:
     return complete
 
 
-def _check(
-    samples: Samples, backbones: Mapping[str, Any], batch_size: int, share: Share
-) -> None:
-    """Refuse what cannot work before anything is written."""
-    if not backbones:
-        raise ValueError("no backbone given; at least one is needed")
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1; got {batch_size}")
-    if not 0 <= share.index < share.count:
-        raise ValueError(f"no share {share.index} of {share.count}: it counts from 0")
-    for name, backbone in backbones.items():
-        check_view_name(name)
-        kind = getattr(backbone, "kind", samples.kind)
-        if kind != samples.kind:
-            raise ValueError(
-                f"{backbone.name} embeds {kind}s, the samples are {samples.kind}s; "
-                "choose a backbone for them"
-            )
-
-
-@dataclass
-class _Piece:
-    """A piece as it grows: features, whose they are, and who is missing."""
-
-    features: list[NDArray[Any]] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
-    skipped: dict[int, str] = field(default_factory=dict)
-
-    def add(self, name: str, model: Backbone, prepared: Prepared) -> None:
-        positions = prepared.positions[name]
-        self.skipped |= prepared.skipped[name]
-        features = np.empty((0, model.dim), np.float32)
-        if positions:
-            inputs = unstack(prepared.inputs[name])
-            features = model.embed(inputs).detach().float().cpu().numpy()
-        if features.shape != (len(positions), model.dim):
-            raise ValueError(
-                f"{model.name} gave features of shape {features.shape} for "
-                f"{len(positions)} samples, expected {(len(positions), model.dim)}"
-            )
-        self.features.append(features)
-        self.positions.extend(positions)
-
-
-class _Work:
-    """The views that this process writes its share of.
+class _View:
+    """A view that this process writes its share of, and the piece that is growing.
 
     Positions are those among the sorted ids.
     """
 
-    def __init__(self, ids: Sequence[str], share: Share) -> None:
-        self.ids = ids
-        self.share = share
-        self.views: dict[str, UnfinishedView] = {}
-        # Names that cannot be kept: their samples are skipped unread.
-        faults = ((i, line_fault(sample)) for i, sample in enumerate(ids))
-        self.faults = {i: fault for i, fault in faults if fault is not None}
-
-    def batches(self, models: Mapping[str, Backbone], batch_size: int) -> list[Batch]:
-        """All batches in order; the cuts depend on the piece alone."""
-        lacking: dict[int, list[str]] = {}  # the views that lack each piece
-        for name in models:
-            if name in self.views:
-                for piece in self._pending(name):
-                    lacking.setdefault(piece, []).append(name)
-        batches = []
-        for piece, names in sorted(lacking.items()):
-            positions = self.views[names[0]].samples_of(piece)
-            for start in range(0, len(positions), batch_size):
-                together = positions[start : start + batch_size]
-                readable = tuple(i for i in together if i not in self.faults)
-                last = start + batch_size >= len(positions)
-                batches.append(Batch(piece, tuple(names), readable, last))
-        return batches
-
-    def embed(
-        self,
-        models: Mapping[str, Backbone],
-        arriving: Iterable[Prepared],
-        total: int | None,
+    def __init__(
+        self, view: UnfinishedView, ids: Sequence[str], pending: Sequence[int]
     ) -> None:
-        """Embed batches as they come; write each piece when its last batch is there."""
-        pieces = {name: _Piece() for name in models}
-        with open_bar(total, "extracting", "samples", show=total is not None) as bar:
-            for prepared in arriving:
-                for name in prepared.batch.views:
-                    pieces[name].add(name, models[name], prepared)
-                    if prepared.batch.last:
-                        self._write(name, prepared.batch.piece, pieces[name])
-                        pieces[name] = _Piece()
-                bar.update(len(prepared.batch.positions))
+        self.view, self.ids, self.pending = view, ids, pending
+        self._features: list[NDArray[Any]] = []
+        self._positions: list[int] = []
+        self._skipped: dict[int, str] = {}
 
-    def copy(self, name: str, array: NDArray[Any], row_of: Mapping[str, int]) -> None:
-        """Write a view of saved features, whose rows are known by id."""
-        for number in self._pending(name):
-            piece, rows = _Piece(), []
-            for i in self.views[name].samples_of(number):
-                if i in self.faults:
-                    continue
-                if self.ids[i] in row_of:
-                    piece.positions.append(i)
-                    rows.append(row_of[self.ids[i]])
-                else:
-                    piece.skipped[i] = f"{name}: not among the saved features"
-            piece.features.append(np.asarray(array[np.array(rows, dtype=np.int64)]))
-            self._write(name, number, piece)
+    def add(
+        self,
+        positions: Iterable[int],
+        prepared: Iterable[Any],
+        embed: Callable[[list[Any]], Any],
+    ) -> None:
+        """Embed samples of the piece; those that cannot be are Unreadable."""
+        inputs = []
+        for i, one in zip(positions, prepared, strict=True):
+            fault = line_fault(self.ids[i])  # a name that no file can keep
+            if fault is not None or isinstance(one, Unreadable):
+                self._skipped[i] = fault or str(one)
+            else:
+                inputs.append(one)
+                self._positions.append(i)
+        expected = (len(inputs), self.view.plan.dim)
+        features = embed(inputs) if inputs else np.empty(expected, np.float32)
+        if isinstance(features, Tensor):
+            features = features.detach().float().cpu().numpy()
+        if features.shape != expected:
+            raise ValueError(
+                f"view {self.view.name!r}: its backbone gave features of shape "
+                f"{features.shape} for {len(inputs)} samples, expected {expected}"
+            )
+        self._features.append(features)
 
-    def _pending(self, name: str) -> list[int]:
-        return self.views[name].pending(self.share.index, self.share.count)
+    def write(self, piece: int) -> None:
+        """Write what can be kept of a piece, and begin the next."""
+        name, dtype = self.view.name, self.view.plan.dtype
+        features = np.concatenate(self._features)
+        with np.errstate(over="ignore"):
+            kept = features.astype(dtype)
+        finite = np.isfinite(kept).all(axis=1)
+        if not finite.all():
+            too_large = np.isfinite(features).all(axis=1) & ~finite
+            if too_large.any():
+                largest = float(np.abs(features[too_large]).max())
+                raise ValueError(
+                    f"view {name!r} has values up to {largest:.6g}, which {dtype} "
+                    "cannot hold; choose dtype float32"
+                )
+            for row in np.flatnonzero(~finite).tolist():
+                reason = f"{name}: its features are not finite"
+                self._skipped[self._positions[row]] = reason
+        skipped = [(self.ids[i], reason) for i, reason in sorted(self._skipped.items())]
+        self.view.write(piece, kept[finite], skipped)
+        self._features, self._positions, self._skipped = [], [], {}
 
-    def _write(self, name: str, number: int, piece: _Piece) -> None:
-        """A piece of a view, of what can be kept."""
-        view = self.views[name]
-        reasons = dict(piece.skipped)
-        for i in view.samples_of(number):
-            if i in self.faults:
-                reasons[i] = self.faults[i]
-        features, finite = _as_dtype(
-            name, np.concatenate(piece.features), view.plan.dtype
-        )
-        for row in np.flatnonzero(~finite).tolist():
-            reasons[piece.positions[row]] = f"{name}: its features are not finite"
-        skipped = [(self.ids[i], reasons[i]) for i in sorted(reasons)]
-        view.write(number, features, skipped)
+
+class _Batch(NamedTuple):
+    """Samples of one piece that are embedded together."""
+
+    piece: int
+    views: tuple[str, ...]  # that lack the piece
+    positions: range
+    last: bool  # of its piece
 
 
-def _as_dtype(
-    name: str, features: NDArray[Any], dtype: str
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The rows that are finite, as ``dtype``, and which ones they are."""
-    with np.errstate(over="ignore"):
-        converted = features.astype(dtype)
-    finite = np.isfinite(converted).all(axis=1)
-    if finite.all():
-        return converted, finite
-    too_large = np.isfinite(features).all(axis=1) & ~finite
-    if too_large.any():
-        largest = float(np.abs(features[too_large]).max())
+def _batches(views: Mapping[str, _View], batch_size: int) -> list[_Batch]:
+    """All batches in order; the cuts depend on the piece alone."""
+    lacking: dict[int, list[str]] = {}  # the views that lack each piece
+    for name, view in views.items():
+        for piece in view.pending:
+            lacking.setdefault(piece, []).append(name)
+    batches = []
+    for piece, names in sorted(lacking.items()):
+        positions = views[names[0]].view.samples_of(piece)
+        for start in range(0, len(positions), batch_size):
+            cut = positions[start : start + batch_size]
+            last = cut[-1] == positions[-1]
+            batches.append(_Batch(piece, tuple(names), cut, last))
+    return batches
+
+
+class _Prepared(Dataset[dict[str, Any]]):
+    """A sample for each of some models: decoded once, Unreadable if it cannot be.
+
+    Its index is a position and the names of views.
+    """
+
+    def __init__(
+        self, samples: Samples, order: Sequence[int], models: Mapping[str, Backbone]
+    ) -> None:
+        self.samples = samples
+        self.order = np.array(order, dtype=np.int64)  # rows by position
+        self.prepare = {name: model.prepare for name, model in models.items()}
+
+    def __getitem__(self, index: tuple[int, Sequence[str]]) -> dict[str, Any]:
+        position, names = index
+        try:
+            sample = self.samples[int(self.order[position])]
+        except Exception as error:  # whatever is wrong with it, the run goes on
+            return dict.fromkeys(names, Unreadable(_reason(error)))
+        prepared: dict[str, Any] = {}
+        for name in names:
+            try:
+                prepared[name] = self.prepare[name](sample)
+            except Exception as error:
+                prepared[name] = Unreadable(f"{name}: {_reason(error)}")
+        return prepared
+
+
+def _reason(error: Exception) -> str:
+    said = " ".join(str(error).split())
+    if isinstance(error, ValueError) and said:  # Unreadable among them
+        return said
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+@contextmanager
+def _loading(
+    samples: _Prepared, batches: Sequence[_Batch], workers: int
+) -> Iterator[Iterator[list[dict[str, Any]]]]:
+    """The samples of all batches in order, from so many processes, or from this one."""
+    loader = DataLoader(
+        samples,
+        batch_sampler=(
+            [(i, batch.views) for i in batch.positions] for batch in batches
+        ),
+        collate_fn=list,
+        num_workers=min(workers, len(batches)),
+        worker_init_fn=_start_worker,
+        generator=torch.Generator(),  # leaves the global one alone
+    )
+    iterator = iter(loader)
+    processes = getattr(iterator, "_workers", [])
+    try:
+        yield iterator
+    except Exception:
+        # torch tells of a death by a signal, out of any line, or what was sent is gone.
+        for process in processes:
+            process.join(0.1)
+        if all(process.exitcode in (None, 0) for process in processes):
+            raise
         raise ValueError(
-            f"view {name!r} has values up to {largest:.6g}, which {dtype} cannot hold; "
-            "choose dtype float32"
-        )
-    return converted[finite], finite
+            "a worker process was killed, perhaps for want of memory; what is done is "
+            "kept: give the same command with fewer --workers, or 0"
+        ) from None
+    finally:
+        # End the workers now, so that no signal of theirs comes later.
+        with suppress(RuntimeError):  # the signal, if it has not come yet
+            getattr(iterator, "_shutdown_workers", int)()
+
+
+def _start_worker(worker: int) -> None:
+    """Send tensors by name, and end when the process that asked for them is killed."""
+    # By default each tensor sent costs an open file, and there may be a thousand.
+    torch.multiprocessing.set_sharing_strategy("file_system")  # type: ignore[no-untyped-call]
+    parent = os.getppid()
+
+    def watch() -> None:
+        # A worker that is sending would wait for ever for somebody to read.
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()

@@ -2,253 +2,142 @@
 
 A model, its own preprocessing, and how its output becomes one row of features: a
 projection, its own pooled output, or tokens pooled as sentence-transformers saved it.
+Neither library does this for any model: transformers leaves pooling to the user, and
+sentence-transformers goes on with random weights where a file lacks some.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from sagl.environment import optional_module
 from sagl.features.backbones import KNOWN
-from sagl.features.model_io import (
-    Processor,
-    SentenceSettings,
-    TextTokens,
-    load_processor,
-    pool_tokens,
-    pooled_output,
-    read_sentence_settings,
-    tokens_for,
-)
-from sagl.features.pretrained import (
-    Place,
-    check_features,
-    describe_model,
-    find_place,
-    load_config,
-    load_tokenizer,
-    load_weights,
-    optional_module,
-    reading,
-    refuse_missing,
+from sagl.features.callables import (
+    FunctionBackbone,
     run_frozen,
+    small_sample,
     warn_about_labels,
 )
+from sagl.features.pretrained import (
+    digest_weights,
+    find_model,
+    licence_of,
+    load_weights,
+    read_json,
+    reading,
+    refuse_missing,
+)
 from sagl.features.samples import Kind
-from sagl.storage import sha256
 
-__all__ = ["HuggingFaceBackbone", "load_huggingface"]
-
-# projection: into the space that pictures and texts share; pooler: the model's own
-# pooled output; the others choose among tokens.
-Pooling = Literal["projection", "pooler", "cls", "mean", "last", "max"]
+__all__ = ["load_huggingface"]
 
 _INPUTS: dict[str, Kind] = {"pixel_values": "image", "input_ids": "text"}
 _KNOWN_MODELS = {known.model: known for known in KNOWN.values()}
 _CLASSIFIER = re.compile(r"For(Image|Sequence)Classification$")
-_LICENCE = re.compile(r"\A---\n.*?^license:\s*(\S+)", re.MULTILINE | re.DOTALL)
+_POOLINGS = ("mean", "cls", "last", "max")  # of tokens
+_RESAMPLE = {2: "bilinear", 3: "bicubic"}  # by the numbers that Pillow gives them
+_LONGEST = 512  # tokens, where neither the model nor its tokenizer knows a limit
+_NO_LIMIT = 1_000_000  # tokenizers without one say 1e30
+
+Inputs = tuple[Callable[[Any], dict[str, Tensor]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class _Loaded:
-    """A model and what has been found out about it."""
+class _Pooling:
+    """What becomes of a model's output, and what a text is before it is its input."""
 
-    model: nn.Module
-    kind: Kind
-    pooling: Pooling
-    sentence: SentenceSettings
-    labels: str | None  # that it was trained with
-
-
-class HuggingFaceBackbone:
-    """A frozen model of the transformers library, with its own preprocessing.
-
-    Made by :func:`load_huggingface`. Copies made by pickling have no weights: they can
-    prepare samples and cannot embed them.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        place: Place,
-        loaded: _Loaded,
-        inputs: Processor | TextTokens,
-        device: torch.device,
-    ) -> None:
-        self.name = name
-        self.kind: Kind = loaded.kind
-        self.pooling: Pooling = loaded.pooling
-        self._place = place
-        self._sentence = loaded.sentence
-        self._labels = loaded.labels
-        self._inputs = inputs
-        self._device = device
-        self._model: nn.Module | None = loaded.model.to(device)
-        self.dim = self._probe()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_model": None}
-
-    def prepare(self, sample: Any) -> Any:
-        """A picture as tensors, or a text as token numbers."""
-        return self._inputs(sample)
-
-    def embed(self, prepared: Sequence[Any]) -> Tensor:
-        """Features of a batch, (b, dim), float32, on the CPU."""
-        if self._model is None:
-            raise RuntimeError(f"{self.name}: this copy was made without the weights")
-        if not _alike(prepared):
-            return torch.cat([self.embed([one]) for one in prepared])
-        batch = {k: v.to(self._device) for k, v in self._batch(prepared).items()}
-        features = run_frozen(lambda: self._features(batch), self._device)
-        check_features(features, len(prepared))
-        return features
-
-    def describe(self) -> dict[str, Any]:
-        return describe_model(
-            "hf",
-            self._place.name,
-            self._revision,
-            self.dim,
-            kind=self.kind,
-            pooling=self.pooling,
-            normalized=self._sentence.normalize,
-            preprocessing=self._inputs.describe(),
-            licence=self._licence,
-            labels=self._labels,
-            library=f"transformers {optional_module('transformers').__version__}",
-        )
-
-    @cached_property
-    def _revision(self) -> str | None:
-        """The commit on the hub, or a checksum of the weights of a directory."""
-        if not self._place.local:
-            return self._place.revision
-        return _digest_directory(Path(self._place.source))
-
-    @property
-    def _licence(self) -> str | None:
-        if not self._place.local:
-            known = _KNOWN_MODELS.get(self._place.source)
-            return None if known is None else known.licence
-        card = Path(self._place.source) / "README.md"
-        if not card.is_file():
-            return None
-        licence = _LICENCE.search(card.read_text(encoding="utf-8", errors="replace"))
-        return licence.group(1).strip("\"'") if licence else None
-
-    def _probe(self) -> int:
-        """The width of the features, found by embedding something small."""
-        sample: Any = "a text"
-        if self.kind == "image":
-            sample = optional_module("PIL.Image").new("RGB", (32, 32), (99, 120, 80))
-        try:
-            prepared = self.prepare(sample)
-            once, again = self.embed([prepared]), self.embed([prepared])
-            if not once.isfinite().all():
-                raise ValueError("its features are infinite or not numbers: damaged")
-        except (RuntimeError, TypeError, ValueError, KeyError, AttributeError) as error:
-            said = " ".join(str(error).split())
-            raise ValueError(f"{self.name}: cannot be used to embed: {said}") from None
-        if not torch.equal(once, again):
-            raise ValueError(
-                f"{self.name}: gives other features each time (it hides parts of its "
-                "input at random); use a model without that"
-            )
-        return once.shape[1]
-
-    def _batch(self, prepared: Sequence[Any]) -> dict[str, Tensor]:
-        if isinstance(self._inputs, TextTokens):
-            return self._inputs.batch(prepared)
-        return {key: torch.stack([p[key] for p in prepared]) for key in prepared[0]}
-
-    def _features(self, batch: dict[str, Tensor]) -> Tensor:
-        model: Any = self._model
-        if self.pooling == "projection":
-            both = {"image": "get_image_features", "text": "get_text_features"}
-            output = getattr(model, both[self.kind], model)(**batch)
-        else:
-            output = model(**batch)
-        if self.pooling in ("projection", "pooler"):
-            features = pooled_output(output)
-            if features is None:
-                raise ValueError(
-                    "it has no pooled output; use a model that has one, or a function "
-                    f"of a list of {self.kind}s: module:function#{self.kind}"
-                )
-            return features
-        states: Tensor = output.last_hidden_state
-        mask = batch.get("attention_mask")
-        if mask is None:
-            mask = torch.ones(states.shape[:2], device=states.device)
-        tokens = "cls" if self.kind == "image" else self._sentence.pooling
-        features = pool_tokens(states, mask, tokens)
-        return (
-            nn.functional.normalize(features) if self._sentence.normalize else features
-        )
+    # projection: into the space that pictures and texts share; pooler: the model's own
+    # pooled output; the others choose among tokens.
+    mode: str
+    normalize: bool = False
+    longest: int | None = None  # tokens beyond this number are cut off
+    lower: bool = False  # whether texts are brought to lower case first
+    prefix: str = ""  # put before every text
 
 
 def load_huggingface(
-    identifier: str,
+    identifier: str | Path,
     *,
     name: str | None = None,
     side: Kind | None = None,
     revision: str | None = None,
     device: torch.device | None = None,
     trust_remote_code: bool = False,
-) -> HuggingFaceBackbone:
+) -> FunctionBackbone:
     """A backbone from a directory that holds a model of transformers, or the hub.
 
     ``name`` is what the user calls it; ``side`` chooses what a model that embeds both
     embeds, by default images; ``revision`` is a branch, tag or commit on the hub.
     """
-    name = name or f"hf:{identifier}"
-    config, place = load_config(find_place(identifier, revision, trust_remote_code))
-    loaded = _load(place, config, side)
-    if loaded.labels:
-        warn_about_labels(name, loaded.labels)
-    inputs: Processor | TextTokens
-    if loaded.kind == "image":
-        inputs = load_processor(place)
-    else:
-        inputs = tokens_for(
-            load_tokenizer(place),
-            loaded.model,
-            longest=loaded.sentence.longest,
-            prefix=loaded.sentence.prompt,
-            lower=loaded.sentence.lower,
-        )
-    return HuggingFaceBackbone(
-        name, place, loaded, inputs, device or torch.device("cpu")
-    )
-
-
-def _load(place: Place, config: Any, side: Kind | None) -> _Loaded:
-    with reading(place) as transformers:
+    name, device = name or f"hf:{identifier}", device or torch.device("cpu")
+    with reading(identifier) as transformers:
+        directory, commit = find_model(identifier, revision)
+        place = {
+            "pretrained_model_name_or_path": directory,
+            "local_files_only": commit is None,  # code may be in another repository
+            "trust_remote_code": trust_remote_code,
+        }
+        config = transformers.AutoConfig.from_pretrained(**place)
         model, missing = load_weights(_class(transformers, config), place)
         kind = _kind(model, config, side)
-        lost_pooler = [key for key in missing if "pooler" in key.split(".")]
-        refuse_missing(sorted(set(missing) - set(lost_pooler)))
-    if _embeds_both(model):
-        _drop_other_tower(model, kind)
-    sentence = SentenceSettings()
-    pooling: Pooling = "pooler"
-    if _embeds_both(model) or type(model).__name__.endswith("WithProjection"):
-        pooling = "projection"
-    elif kind == "text" and not config.model_type.endswith("_text_model"):
-        sentence = read_sentence_settings(place)
-        pooling = sentence.pooling
-    elif (lost_pooler or _lacks_pooler(model)) and _has_class_token(model):
-        pooling = "cls"  # a pooler that was never trained is worth nothing
-    return _Loaded(model, kind, pooling, sentence, _taught(place, config))
+        pooling = _choose_pooling(model, config, kind, directory, missing)
+        if kind == "image":
+            prepare, settings = _image_inputs(transformers, place)
+        else:
+            prepare, settings = _text_inputs(transformers, place, model, pooling)
+    known = _KNOWN_MODELS.get(str(identifier)) if commit else None
+    labels = known.labels if known else _labels(config)
+    licence = known.licence if known else None if commit else licence_of(directory)
+    if labels:
+        warn_about_labels(name, labels)
+    about = {
+        "source": "hf",
+        "model": str(identifier) if commit else directory.resolve().name,
+        "revision": commit or digest_weights(directory),
+        "pooling": pooling.mode,
+        "normalized": pooling.normalize,
+        "preprocessing": settings,
+        "licence": licence,
+        "labels": labels,
+        "library": f"transformers {transformers.__version__}",
+    }
+    model = model.to(device)
+
+    def embed(prepared: list[Any]) -> Tensor:
+        if kind == "text":
+            batch = prepare(prepared)
+        elif len({tuple(v.shape for v in one.values()) for one in prepared}) > 1:
+            return torch.cat([embed([one]) for one in prepared])
+        else:
+            batch = {k: torch.stack([one[k] for one in prepared]) for k in prepared[0]}
+        batch = {key: value.to(device) for key, value in batch.items()}
+        return run_frozen(lambda: _features(model, kind, pooling, batch), device)
+
+    own = prepare if kind == "image" else None  # texts are cut into tokens by batches
+    try:
+        backbone = FunctionBackbone(embed, kind, name=name, prepare=own, about=about)
+        sample = backbone.prepare(small_sample(kind))
+        once, again = backbone.embed([sample]), backbone.embed([sample])
+    except (RuntimeError, KeyError, AttributeError) as error:
+        said = " ".join(str(error).split())
+        raise ValueError(f"{name}: cannot be used to embed: {said}") from None
+    if not torch.equal(once, again):
+        raise ValueError(
+            f"{name}: gives other features each time (it hides parts of its input at "
+            "random); use a model without that"
+        )
+    return backbone
 
 
 def _class(transformers: Any, config: Any) -> Any:
@@ -278,47 +167,228 @@ def _embeds_both(model: Any) -> bool:
     return hasattr(model, "get_image_features") and hasattr(model, "get_text_features")
 
 
-def _drop_other_tower(model: Any, kind: Kind) -> None:
-    """Half of the memory of CLIP is for the other kind of sample."""
-    other = "text_model" if kind == "image" else "vision_model"
-    if isinstance(getattr(model, other, None), nn.Module):
-        setattr(model, other, None)
+def _choose_pooling(
+    model: Any, config: Any, kind: Kind, directory: Path, missing: list[str]
+) -> _Pooling:
+    """What to take from a model; drops the part that it does not need."""
+    lost_pooler = [key for key in missing if "pooler" in key.split(".")]
+    refuse_missing([key for key in missing if key not in lost_pooler])
+    if _embeds_both(model):
+        # Half of the memory of CLIP is for the other kind of sample.
+        other = "text_model" if kind == "image" else "vision_model"
+        if isinstance(getattr(model, other, None), nn.Module):
+            setattr(model, other, None)
+        return _Pooling("projection")
+    if type(model).__name__.endswith("WithProjection"):
+        return _Pooling("projection")
+    if kind == "text" and not config.model_type.endswith("_text_model"):
+        return _sentence_settings(directory)
+    untrained = lost_pooler or (hasattr(model, "pooler") and model.pooler is None)
+    names = (name for name, _ in model.named_parameters())
+    if untrained and any(name.endswith("cls_token") for name in names):
+        return _Pooling("cls")  # a pooler that was never trained is worth nothing
+    return _Pooling("pooler")
 
 
-def _lacks_pooler(model: Any) -> bool:
-    return hasattr(model, "pooler") and model.pooler is None
+def _sentence_settings(directory: Path) -> _Pooling:
+    """What sentence-transformers saved beside a model; mean pooling if nothing."""
+    listed = read_json(directory / "modules.json", [])
+    modules = {entry["type"].rpartition(".")[2]: entry["path"] for entry in listed}
+    cure = "wrap it in a function of a list of texts: module:function#text"
+    more = sorted(set(modules) - {"Transformer", "Pooling", "Normalize"})
+    if more:
+        raise ValueError(
+            f"after pooling it applies {', '.join(more)}, which is not read here; "
+            f"{cure}"
+        )
+    pooling = read_json(
+        directory / modules.get("Pooling", "1_Pooling") / "config.json",
+        {"pooling_mode": "mean"},
+    )
+    # pooling_mode_mean_tokens is true in older files; newer ones name it.
+    modes = [k for k in pooling if k.startswith("pooling_mode_") and pooling[k]]
+    modes = pooling.get("pooling_mode", modes)
+    modes = [modes] if isinstance(modes, str) else modes
+    modes = [re.sub(r"^pooling_mode_|_?tokens?$", "", mode) for mode in modes]
+    if len(modes) != 1 or modes[0] not in _POOLINGS:
+        raise ValueError(
+            f"its pooling is {' + '.join(modes) or 'none'}; one of "
+            f"{', '.join(_POOLINGS)} can be read: {cure}"
+        )
+    sentence = read_json(directory / "sentence_bert_config.json", {})
+    prompts = read_json(directory / "config_sentence_transformers.json", {})
+    default = prompts.get("default_prompt_name")
+    return _Pooling(
+        mode=modes[0],
+        normalize="Normalize" in modules,
+        longest=sentence.get("max_seq_length"),
+        lower=bool(sentence.get("do_lower_case", False)),
+        prefix=prompts.get("prompts", {}).get(default, "") if default else "",
+    )
 
 
-def _has_class_token(model: nn.Module) -> bool:
-    return any(name.endswith("cls_token") for name, _ in model.named_parameters())
+def _features(
+    model: Any, kind: Kind, pooling: _Pooling, batch: dict[str, Tensor]
+) -> Tensor:
+    """One row per sample."""
+    if pooling.mode == "projection":
+        model = getattr(model, f"get_{kind}_features", model)
+    output = model(**batch)
+    if pooling.mode in _POOLINGS:
+        states: Tensor = output.last_hidden_state
+        mask = batch.get("attention_mask")
+        if mask is None or kind == "image":
+            mask = torch.ones(states.shape[:2], device=states.device)
+        rows = pool_tokens(states, mask, pooling.mode)
+        return functional.normalize(rows) if pooling.normalize else rows
+    names = ("image_embeds", "text_embeds", "pooler_output")
+    for pooled in (output, *(getattr(output, name, None) for name in names)):
+        if isinstance(pooled, Tensor):
+            return pooled.flatten(1)  # convolutions leave (b, d, 1, 1)
+    raise ValueError(
+        "it has no pooled output; use a model that has one, or a function of a list of "
+        f"{kind}s: module:function#{kind}"
+    )
 
 
-def _taught(place: Place, config: Any) -> str | None:
+def pool_tokens(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
+    """One row per text, (b, d), from one per token, (b, t, d).
+
+    ``mask`` (b, t) is 1 where there is a token, 0 where the row was filled up.
+
+    >>> states = torch.tensor([[[1.0], [3.0], [9.0]]])
+    >>> mask = torch.tensor([[1, 1, 0]])
+    >>> [pool_tokens(states, mask, p).item() for p in ("mean", "cls", "last", "max")]
+    [2.0, 1.0, 3.0, 3.0]
+    """
+    there = mask.unsqueeze(-1).bool()
+    if pooling == "max":
+        return states.masked_fill(~there, -torch.inf).amax(dim=1)
+    if pooling == "mean":
+        total = states.masked_fill(~there, 0).sum(dim=1)
+        return total / mask.sum(dim=1, keepdim=True).clamp_min(1)
+    first = mask.int().argmax(dim=1)
+    last = mask.shape[1] - 1 - mask.int().flip(1).argmax(dim=1)
+    chosen = first if pooling == "cls" else last
+    return states[torch.arange(len(states), device=states.device), chosen]
+
+
+def _image_inputs(transformers: Any, place: Mapping[str, Any]) -> Inputs:
+    """How one image becomes the inputs of a model, and the settings of it.
+
+    The processor that needs no torchvision is taken where that is installed, too, so
+    that features do not depend on it.
+    """
+    optional_module("PIL.Image")
+    base = optional_module("transformers.image_processing_base")
+    settings, _ = base.ImageProcessingMixin.get_image_processor_dict(**place)
+    if str(settings.get("image_processor_type", "")).startswith("DINOv3"):
+        _check_dinov3(settings)
+        return partial(process_dinov3, settings), dict(settings)
+    processor = transformers.AutoImageProcessor.from_pretrained(**place, backend="pil")
+    return partial(_process, processor), json.loads(processor.to_json_string())
+
+
+def _process(processor: Any, image: Any) -> dict[str, Tensor]:
+    made = processor(images=image, return_tensors="pt")
+    return {k: made[k][0] for k in processor.model_input_names if k in made}
+
+
+def process_dinov3(settings: Mapping[str, Any], image: Any) -> dict[str, Tensor]:
+    """What transformers does for DINOv3, without torchvision.
+
+    transformers has this processor for torchvision alone. It is scaling to [0, 1],
+    smooth resizing, standardising colours, in this order, and torch can do all three.
+    ``settings`` are those of the model's ``preprocessor_config.json``.
+    """
+    pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1).unsqueeze(0)
+    (x,) = functional.interpolate(
+        pixels.float() * settings.get("rescale_factor", 1 / 255),
+        (int(settings["size"]["height"]), int(settings["size"]["width"])),
+        mode=_RESAMPLE[settings.get("resample", 2)],
+        align_corners=False,
+        antialias=True,
+    )
+    colours = torch.tensor([settings["image_mean"], settings["image_std"]])
+    mean, deviation = colours.reshape(2, 3, 1, 1)
+    return {"pixel_values": ((x - mean) / deviation).contiguous()}
+
+
+def _check_dinov3(settings: Mapping[str, Any]) -> None:
+    steps = ("do_rescale", "do_resize", "do_normalize")
+    if (
+        not {"height", "width"} <= set(settings.get("size") or {})
+        or settings.get("resample", 2) not in _RESAMPLE
+        or settings.get("do_center_crop")
+        or not all(settings.get(step, True) for step in steps)
+    ):
+        raise ValueError(
+            f"its pictures are prepared by {dict(settings)}, which is not done here; "
+            "scaling, resizing to a height and a width by method 2 or 3, and "
+            "standardising is"
+        )
+
+
+def _text_inputs(
+    transformers: Any, place: Mapping[str, Any], model: Any, pooling: _Pooling
+) -> Inputs:
+    """How texts become the inputs of a model, and the settings of it."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(**place)
+    # Without its files transformers makes one that knows no words, and goes on.
+    if len(tokenizer) <= len(tokenizer.all_special_tokens) + 1:
+        raise ValueError("its tokenizer is missing; save it beside the model")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+    # SigLIP was trained on lower-case texts, always filled up to all its positions.
+    siglip = model.config.model_type.startswith("siglip")
+    limits = [_positions(model)]
+    if not siglip:
+        limits += [pooling.longest, tokenizer.model_max_length]
+    known = [limit for limit in limits if limit and limit < _NO_LIMIT]
+    settings = {
+        "tokenizer": type(tokenizer).__name__,
+        "vocabulary": len(tokenizer),
+        "longest": int(min(known, default=_LONGEST)),
+        "prefix": pooling.prefix,
+        "lower": pooling.lower or siglip,
+        "filled": siglip,  # up to the longest, and no mask says where it ends
+    }
+    return partial(_tokenize, tokenizer, settings), settings
+
+
+def _tokenize(
+    tokenizer: Any, settings: Mapping[str, Any], texts: list[str]
+) -> dict[str, Tensor]:
+    """Rows of equal length, (b, longest of them)."""
+    texts = [settings["prefix"] + text for text in texts]
+    made = tokenizer(
+        [text.lower() for text in texts] if settings["lower"] else texts,
+        truncation=True,
+        max_length=settings["longest"],
+        padding="max_length" if settings["filled"] else True,
+        return_tensors="pt",
+    )
+    return {"input_ids": made["input_ids"]} if settings["filled"] else dict(made)
+
+
+def _positions(model: nn.Module) -> int | None:
+    """How many positions the model has learned; None if it computes them."""
+    for name, module in model.named_modules():
+        last = name.rpartition(".")[2]
+        if last.startswith("position_embed") and isinstance(module, nn.Embedding):
+            if "vision" in name:
+                continue
+            # RoBERTa and its kin begin to count behind the number that fills.
+            skipped = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - skipped
+    return None
+
+
+def _labels(config: Any) -> str | None:
     """What labels a model was trained with, as far as can be known."""
-    known = None if place.local else _KNOWN_MODELS.get(place.source)
-    if known is not None:
-        return known.labels
     saved = (getattr(config, "architectures", None) or [""])[0]
     if not _CLASSIFIER.search(saved):
         return None
     classes = list((getattr(config, "id2label", None) or {}).values())
     such = "" if not classes or str(classes[0]).startswith("LABEL_") else classes[0]
     return f"{len(classes)} classes" + (f" such as {such}" if such else "")
-
-
-def _alike(prepared: Sequence[Any]) -> bool:
-    """Whether pictures can stand in one batch; texts always can."""
-    shapes = {
-        tuple((k, tuple(v.shape)) for k, v in one.items() if isinstance(v, Tensor))
-        for one in prepared
-    }
-    return len(shapes) <= 1
-
-
-def _digest_directory(directory: Path) -> str:
-    """A checksum of the weights: of the file, or of all files if there are several."""
-    files = sorted(directory.glob("*.safetensors")) or sorted(directory.glob("*.bin"))
-    sums = [sha256(file) for file in files]
-    if len(sums) == 1:
-        return sums[0]
-    return hashlib.sha256("".join(sums).encode()).hexdigest()

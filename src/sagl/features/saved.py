@@ -1,9 +1,8 @@
 """``npy:`` Features that other tools have saved.
 
 Any file that a view can be read from, and two layouts that are in use: TURTLE's
-``representations/MODEL/DATA_train.npy`` with ``labels/DATA_train.npy``, and that of the
-authors of MSRL and SAGL, ``feats/MODEL/DATA_train_feats.npy`` with
-``feats/DATA_train_labels.npy``. A folder and a key choose the file:
+``representations/MODEL/DATA_train.npy``, and that of the authors of MSRL and SAGL,
+``feats/MODEL/DATA_train_feats.npy``. A folder and a key choose the file:
 ``npy:representations/clipvitL14::pets_train``.
 """
 
@@ -17,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sagl.features.callables import describe_model
 from sagl.features.files import SUFFIXES, read_array, read_labels
-from sagl.features.pretrained import describe_model
 from sagl.features.samples import file_error, first_repeat
 from sagl.storage import sha256
 
@@ -36,7 +35,10 @@ class SavedFeatures:
     key: str | None  # which of several arrays of the file
     array: NDArray[Any]  # (n, dim), a memory map where the file allows it
     ids: list[str] | None  # a name per row, if a file beside the features has them
-    labels: Path | None  # the file of their labels, for evaluation alone
+
+    @property
+    def dim(self) -> int:
+        return int(self.array.shape[1])
 
     def describe(self) -> dict[str, Any]:
         """Like those of backbones; the revision is a checksum of the file."""
@@ -45,7 +47,7 @@ class SavedFeatures:
             "npy",
             f"{self.path.resolve().parent.name}/{self.path.name}{chosen}",
             sha256(self.path),
-            int(self.array.shape[1]),
+            self.dim,
             library=f"numpy {np.__version__}",
         )
 
@@ -96,8 +98,7 @@ def read_saved(name: str) -> SavedFeatures:
             f"holds an array of shape {array.shape}, expected rows x columns; save one "
             "row of features per sample",
         )
-    ids = _read_ids(path, len(array))
-    return SavedFeatures(name, path, chosen, array, ids, _labels(path))
+    return SavedFeatures(name, path, chosen, array, _read_ids(path, len(array)))
 
 
 def _in_folder(folder: Path, wanted: str | None) -> Path:
@@ -141,30 +142,20 @@ def _read_ids(path: Path, rows: int) -> list[str] | None:
         ids = file.read_text(encoding="utf-8").splitlines()
     else:
         ids = [str(value) for value in read_labels(file)]
-    if len(ids) != rows:
-        raise file_error(
-            file,
-            f"holds {len(ids)} ids for {rows} rows of features; expected one per row",
-        )
-    if "" in map(str.strip, ids):
-        row = list(map(str.strip, ids)).index("")
-        raise file_error(file, f"id {row} (counting from 0) is empty")
     repeat = first_repeat(ids)
-    if repeat is not None:
-        raise file_error(
-            file,
-            f"id {ids[repeat[0]]!r} stands in row {repeat[0]} and in row {repeat[1]}; "
-            "ids must differ",
+    fault = None
+    if len(ids) != rows:
+        fault = (
+            f"holds {len(ids)} ids for {rows} rows of features; expected one per row"
         )
+    elif not all(map(str.strip, ids)):
+        row = [bool(name.strip()) for name in ids].index(False)
+        fault = f"id {row} (counting from 0) is empty"
+    elif repeat is not None:
+        fault = (
+            f"id {ids[repeat[0]]!r} stands in row {repeat[0]} and in row {repeat[1]}; "
+            "ids must differ"
+        )
+    if fault is not None:
+        raise file_error(file, fault)
     return ids
-
-
-def _labels(path: Path) -> Path | None:
-    """The labels that belong to features, where one of the layouts has them."""
-    stem = path.stem.removesuffix(_FEATURES)
-    candidates = [path.with_name(f"{stem}_labels.npy"), path.with_name("labels.npy")]
-    if path.stem.endswith(_FEATURES):
-        candidates.insert(0, path.parent.parent / f"{stem}_labels.npy")
-    if path.parent.parent.name == "representations":
-        candidates.insert(0, path.parents[2] / "labels" / path.name)
-    return next((file for file in candidates if file.is_file()), None)
