@@ -154,7 +154,7 @@ class TestHeads:
         correlation = torch.corrcoef(torch.stack([mean.flatten(), expected.flatten()]))
         assert float(correlation[0, 1]) > 0.95
         assert float(mean.std()) == pytest.approx(1.0, abs=0.2)
-        assert float(network.graph_weight) == 2.0
+        assert float(network.graph_weight) == space.config.vote
 
     @pytest.mark.parametrize("sizes", ["balanced", "any"])
     def test_nobody_is_put_into_a_cluster_that_was_empty(self, problem, sizes):
@@ -218,10 +218,10 @@ class TestModel:
         model = SAGL(2, random_state=0).fit({"ring": rows[:400].astype("f4")})
         labels = torch.from_numpy(truth[:400])
         model.anchor_labels_.copy_(labels)
-        model._predictor._clusters = one_hot(labels, 2).double()
+        model._model.predictor._clusters = one_hot(labels, 2).double()
         for view in model.network_.view_networks:  # heads that know nothing
             view.head.zero_()
-        model._predictor.views[0].head.zero_()
+        model._model.predictor.views[0].head.zero_()
         predicted = model.predict({"ring": rows[400:].astype("f4")})
         assert (predicted == truth[400:]).mean() > 0.9
 

@@ -17,7 +17,6 @@ from sklearn.exceptions import NotFittedError
 import sagl.run
 import sagl.storage
 from sagl import SAGL, Views
-from sagl.search.count import CountPoint, conclude
 from sagl.training import Callback
 from tests.conftest import clustered_views
 
@@ -510,19 +509,10 @@ def test_a_run_from_before_sizes_could_be_free_is_even(run):
     assert not hasattr(again, "cluster_sizes_")
 
 
-def test_a_killed_run_does_not_count_again(tmp_path):
-    found = conclude([CountPoint(k, k == 3, 0.1, 1.0, 1.0) for k in (2, 3, 4)])
-    counted = []
-
-    def estimate():
-        counted.append(1)
-        return found
-
-    for expected in (1, 1):
-        assert sagl.run.kept_count(tmp_path, {"seed": 0}, estimate) == found
-        assert len(counted) == expected
-    sagl.run.kept_count(tmp_path, {"seed": 1}, estimate)  # another run
-    assert len(counted) == 2
-    (tmp_path / "cluster-count.json").write_text("{")
-    sagl.run.kept_count(tmp_path, {"seed": 1}, estimate)
-    assert len(counted) == 3
+def test_the_numbers_of_the_search_come_back(views, tmp_path):
+    search = SearchConfig(starts=2, proposals=4)
+    model = SAGL(4, steps=2, search=search, random_state=0).fit(views)
+    model.save(tmp_path / "run")
+    again = SAGL.load(tmp_path / "run")
+    assert again.settings_.search == model.settings_.search == search
+    assert SearchConfig.of(again.search) == search

@@ -17,26 +17,32 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 from torch import Tensor
 
 from sagl._version import __version__
 from sagl.features.files import prediction_table, read_prediction_table
+from sagl.model import Model, build_network
 from sagl.nn.voters import Voters
-from sagl.search.anneal import Sizes
 from sagl.search.config import SearchConfig
 from sagl.search.count import ClusterCount
 from sagl.search.score import Score
 from sagl.search.stability import DoubtCurve
 from sagl.settings import Settings
-from sagl.storage import read_tensors, sha256, write_json, write_tensors, write_text
+from sagl.storage import (
+    make_writable,
+    read_tensors,
+    sha256,
+    write_json,
+    write_tensors,
+    write_text,
+)
 from sagl.training.checkpoint import FILE_NAME as CHECKPOINT
 
 FORMAT = 5
@@ -49,7 +55,6 @@ LABELS = "labels.csv"
 GRAPH = "graph.npz"
 SOURCE = "source.json"
 FEATURES = "features"
-COUNT = "cluster-count.json"  # while a fit with n_clusters="auto" lasts
 _LABELS = "labels"  # the tensor of the anchors' clusters
 ALL_VIEWS = "all views"  # what graph.npz is called where views have names
 # All samples attend to all: beyond so many, graphs are computed only when asked for.
@@ -57,30 +62,6 @@ GRAPH_LIMIT = 50_000
 _VOTERS = "voters."  # how their tensors are called, beside those of the anchors
 _FORMER_SIZES = {"even": "balanced", "free": "any"}  # words of formats 3 and 4
 _PARTS = (MODEL, ANCHORS, HISTORY, LABELS)
-
-
-@dataclass(frozen=True)
-class SavedRun:
-    """All that a fitted model consists of."""
-
-    params: dict[str, Any]
-    settings: Settings
-    names: tuple[str, ...]  # of the views
-    widths: tuple[int, ...]
-    network: dict[str, Tensor]
-    anchors: list[Tensor]
-    anchor_labels: Tensor | None  # with heads: the cluster of each
-    voters: Voters | None  # of an older sagl
-    history: list[dict[str, Any]]
-    n_steps: int
-    labels: NDArray[np.int64]
-    confidence: NDArray[np.float64]
-    ids: Sequence[str] | None = None  # what the samples are called in labels.csv
-    score: Score | None = None  # if it was measured
-    cluster_count: ClusterCount | None = None  # if the number was estimated
-    doubt: DoubtCurve | None = None  # measured with the score
-    view_weights: tuple[float, ...] | None = None  # of a refined model
-    cluster_sizes: Sizes | None = None  # of a refined model
 
 
 # What not every run has: as JSON, and back.
@@ -111,36 +92,30 @@ def refuse_existing_run(directory: Path) -> None:
             )
 
 
-def make_writable(directory: Path) -> None:
-    """Make the directory and see that files can be written to it."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        probe = directory / f".probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise ValueError(f"{directory}: cannot be written: {error.strerror}") from None
-
-
-def write_run(directory: Path, run: SavedRun) -> None:
+def write_run(
+    directory: Path,
+    run: Model,
+    params: dict[str, Any],
+    ids: Sequence[str] | None = None,
+) -> None:
     """Write all files, ``config.json`` last; leave none of them if one fails."""
     refuse_existing_run(directory)
     make_writable(directory)
     history = "".join(json.dumps(record) + "\n" for record in run.history)
     try:
-        write_tensors(directory / MODEL, run.network)
+        write_tensors(directory / MODEL, run.network.state_dict())
         write_tensors(directory / ANCHORS, _anchor_tensors(run))
         write_text(directory / HISTORY, history)
-        table = prediction_table(run.labels, run.confidence, run.ids)
+        table = prediction_table(run.labels, run.confidence, ids)
         write_text(directory / LABELS, table)
         config = {
             "format": FORMAT,
             "sagl": __version__,
-            "params": run.params,
+            "params": params,
             "settings": run.settings.as_dict(),
             "views": [
                 {"name": name, "width": width}
-                for name, width in zip(run.names, run.widths, strict=True)
+                for name, width in zip(run.view_names, run.view_widths, strict=True)
             ],
             "n_samples": len(run.labels),
             "n_steps": run.n_steps,
@@ -191,8 +166,8 @@ def read_config(directory: Path) -> dict[str, Any]:
     return dict(config)
 
 
-def read_run(directory: Path) -> SavedRun:
-    """Read a run and check that no file is missing or altered."""
+def read_run(directory: Path) -> tuple[dict[str, Any], Model]:
+    """Parameters and model of a run; no file may be missing or altered."""
     config = read_config(directory)
     try:
         for name in _PARTS:
@@ -204,7 +179,7 @@ def read_run(directory: Path) -> SavedRun:
                     f"{path} is damaged: its content is not what was written; "
                     "restore it or fit again"
                 )
-        network, _ = read_tensors(directory / MODEL)
+        weights, _ = read_tensors(directory / MODEL)
         anchors, _ = read_tensors(directory / ANCHORS)
         history = (directory / HISTORY).read_text(encoding="utf-8").splitlines()
         labels, confidence = read_prediction_table(directory / LABELS)
@@ -215,11 +190,13 @@ def read_run(directory: Path) -> SavedRun:
         kept = {k: v for k, v in config["settings"].items() if k in known}
         search = SearchConfig.of(kept.pop("search", None))
         settings = Settings(**kept, search=search)
-        return SavedRun(
-            params=config["params"],
+        widths = tuple(view["width"] for view in config["views"])
+        network = build_network(settings, widths, torch.Generator())
+        network.load_state_dict(weights)
+        model = Model(
             settings=settings,
-            names=tuple(view["name"] for view in config["views"]),
-            widths=tuple(view["width"] for view in config["views"]),
+            view_names=tuple(view["name"] for view in config["views"]),
+            view_widths=widths,
             network=network,
             anchors=[anchors[str(i)] for i in range(len(config["views"]))],
             anchor_labels=anchors.get(_LABELS),
@@ -233,11 +210,12 @@ def read_run(directory: Path) -> SavedRun:
                 for name, (_, from_json) in _EXTRAS.items()
             },
         )
-    except (KeyError, TypeError, AttributeError) as error:
+        return config["params"], model
+    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise damaged(directory, error) from None
 
 
-def _anchor_tensors(run: SavedRun) -> dict[str, Tensor]:
+def _anchor_tensors(run: Model) -> dict[str, Tensor]:
     tensors = {str(i): z for i, z in enumerate(run.anchors)}
     if run.anchor_labels is not None:
         tensors[_LABELS] = run.anchor_labels
@@ -261,27 +239,10 @@ def _optional(value: Any, convert: Callable[[Any], Any]) -> Any:
     return None if value is None else convert(value)
 
 
-def kept_count(
-    directory: Path,
-    fingerprint: dict[str, Any],
-    estimate: Callable[[], ClusterCount],
-) -> ClusterCount:
-    """An estimate that a killed run finds again in ``directory``."""
-    make_writable(directory)
-    path = directory / COUNT
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["of"] == fingerprint:
-            return ClusterCount.from_dict(kept["count"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # not there, or not ours: estimated anew
-    count = estimate()
-    write_json(path, {"of": fingerprint, "count": count.as_dict()})
-    return count
-
-
 def plain(value: Any) -> Any:
     """A parameter as JSON can hold it; a random generator as None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, Path):

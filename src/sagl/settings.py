@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+import numpy as np
+from sklearn.utils import check_random_state
+
 from sagl.checks import flag, integer, number
 from sagl.nn.choices import check_choice
 from sagl.nn.gate import GateForm
@@ -163,3 +166,16 @@ def _steps(chosen: dict[str, Any], recipe: Recipe, per_epoch: int) -> int:
     if epochs is not None:
         return integer("epochs", epochs, 1) * per_epoch
     return integer("steps", steps, 1)
+
+
+def as_seed(random_state: int | np.random.RandomState | None) -> int:
+    """One whole number from what scikit-learn takes as ``random_state``."""
+    if random_state is None:  # fresh, and the global generator stays untouched
+        return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+    if isinstance(random_state, int | np.integer):
+        if not 0 <= random_state < 1 << 63:
+            raise ValueError(
+                f"random_state must be at least 0 and below 2^63; got {random_state}"
+            )
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -106,3 +106,14 @@ def sha256(path: Path) -> str:
     """Checksum of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def make_writable(directory: Path) -> None:
+    """Make the directory and see that files can be written to it."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe = directory / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"{directory}: cannot be written: {error.strerror}") from None

@@ -1,5 +1,6 @@
 """Collecting what is known about a run: complete, and only its own."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,10 +79,10 @@ def test_clusters_that_votes_decide_are_those_of_the_run(tmp_path):
     loud = voters._replace(labels=(voters.labels + 1) % 8, weight=1000.0)
     predicted = []
     for some in (None, loud):
-        parts = (model.settings_, views, model.network_, model.anchors_)
-        model._set_model(*parts, voters=some)
+        model._take(replace(model._model, voters=some))
         predicted.append(model.predict_with_confidence(views))
-    model.labels_, model.confidence_ = predicted[1]
+    labels, confidence = predicted[1]
+    model._take(replace(model._model, labels=labels, confidence=confidence))
     assert (model.labels_ != predicted[0][0]).mean() > 0.5
     model.save(tmp_path / "voted")
     collected = collect(tmp_path / "voted", Inputs(numbered(len(views)), views))

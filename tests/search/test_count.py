@@ -15,6 +15,7 @@ from sagl.search.count import (
     conclude,
     count_clusters,
     default_candidates,
+    kept_count,
 )
 from tests.conftest import clustered_views
 
@@ -123,3 +124,21 @@ def test_a_stiff_regression_tells_less_of_one_cluster_too_many():
     curve = count_clusters(views, [3, 4, 5, 6], 0).curve
     information = {point.n_clusters: point.information for point in curve}
     assert information[4] > 1.1 * max(information[k] for k in (3, 5, 6))
+
+
+def test_a_killed_run_does_not_count_again(tmp_path):
+    found = conclude([CountPoint(k, k == 3, 0.1, 1.0, 1.0) for k in (2, 3, 4)])
+    counted, path = [], tmp_path / "cluster-count.json"
+
+    def estimate():
+        counted.append(1)
+        return found
+
+    for expected in (1, 1):
+        assert kept_count(path, {"seed": 0}, estimate) == found
+        assert len(counted) == expected
+    kept_count(path, {"seed": 1}, estimate)  # another run
+    assert len(counted) == 2
+    path.write_text("{")
+    kept_count(path, {"seed": 1}, estimate)
+    assert len(counted) == 3

@@ -26,11 +26,11 @@ from torch import Tensor
 
 from sagl._version import __version__
 from sagl.environment import pick_device
-from sagl.estimator import as_seed
 from sagl.nn.neighbours import unit_rows as unit_rows
 from sagl.progress import progress
-from sagl.run import make_writable, plain
-from sagl.storage import read_tensors, sha256, write_json, write_tensors
+from sagl.run import plain
+from sagl.settings import as_seed
+from sagl.storage import make_writable, read_tensors, sha256, write_json, write_tensors
 from sagl.training.feed import Normalization, standardization
 from sagl.training.sampler import epoch_batches
 from sagl.views import Views

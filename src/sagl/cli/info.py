@@ -22,7 +22,7 @@ def describe(run: Path) -> dict[str, Any]:
 
     from sagl.run import read_config, read_run
 
-    saved = read_run(run)
+    _, saved = read_run(run)
     config = read_config(run)
     sizes = np.bincount(saved.labels, minlength=saved.settings.n_clusters)
     return {

@@ -31,13 +31,14 @@ from scipy.sparse import save_npz
 
 from sagl.baselines.base import Baseline, Watch
 from sagl.baselines.registry import Method
-from sagl.estimator import RESTARTS, SAGL
+from sagl.estimator import SAGL
 from sagl.evaluation.metrics import clustering_accuracy, clustering_scores
 from sagl.features.backbones import parse_backbones
 from sagl.features.extraction import extract_source
 from sagl.features.split import Input, Source, open_input, read_input
 from sagl.features.store import Join, is_store
-from sagl.run import COUNT, FEATURES, GRAPH, GRAPH_LIMIT, SOURCE, refuse_existing_run
+from sagl.model import COUNT, RESTARTS
+from sagl.run import FEATURES, GRAPH, GRAPH_LIMIT, SOURCE, refuse_existing_run
 from sagl.selection import label_free_score
 from sagl.storage import replacing, write_json, write_text
 from sagl.training.callbacks import Callback

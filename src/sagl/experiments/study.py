@@ -41,9 +41,8 @@ from sagl.experiments.table import (
 )
 from sagl.features.split import Source
 from sagl.parameters import sagl_parameters
-from sagl.run import make_writable
 from sagl.settings import Settings
-from sagl.storage import write_json, write_text
+from sagl.storage import make_writable, write_json, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

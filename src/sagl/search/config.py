@@ -75,7 +75,7 @@ class SearchConfig:
     more_information: float = 0.04
     attention: float = 0.5
     sharpness: float = 25.0
-    vote: float = 2.0
+    vote: float = 1.0
 
     def __post_init__(self) -> None:
         for field in fields(self):

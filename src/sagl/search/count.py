@@ -13,8 +13,10 @@ are cut where nothing separates them, or joined in one of several ways.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +30,7 @@ from sagl.search.anneal import anneal, reanneal
 from sagl.search.proposals import spectral_labels
 from sagl.search.score import graph_information, guesses, mutual_information
 from sagl.search.space import Ridge, Space, one_hot
+from sagl.storage import write_json
 
 _PARTITIONS = 6
 _RESAMPLE = 0.7  # the share of the samples that each partition is found on
@@ -228,3 +231,20 @@ def conclude(curve: Sequence[CountPoint]) -> ClusterCount:
     peaked = max(far, default=0.0) < _NEARLY * value
     sure = inside and reproducible and narrow and peaked
     return ClusterCount(count, near[0], near[-1], sure, tuple(curve))
+
+
+def kept_count(
+    path: Path,
+    fingerprint: dict[str, Any],
+    estimate: Callable[[], ClusterCount],
+) -> ClusterCount:
+    """An estimate that a killed run finds again at ``path``."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        if kept["of"] == fingerprint:
+            return ClusterCount.from_dict(kept["count"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not there, or not ours: estimated anew
+    count = estimate()
+    write_json(path, {"of": fingerprint, "count": count.as_dict()})
+    return count

@@ -1,0 +1,263 @@
+"""A fitted model: a network, whom new samples attend to, what the fit found out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sagl.nn.inference import Predictor, anchor_features
+from sagl.nn.network import Network
+from sagl.nn.voters import Voters
+from sagl.pipeline import fit_network
+from sagl.prediction import anchors_from, choose, most_likely, sparsity_of
+from sagl.search.anneal import Sizes
+from sagl.search.count import ClusterCount, kept_count
+from sagl.search.journal import Journal
+from sagl.search.score import Score
+from sagl.search.stability import DoubtCurve, doubt_curve
+from sagl.selection import estimate_n_clusters
+from sagl.settings import Settings
+from sagl.storage import make_writable
+from sagl.training.callbacks import Callback, ProgressBar, StopWhenStable
+from sagl.training.checkpoint import Checkpointer
+from sagl.training.feed import Feed, scales_of, set_standardization
+from sagl.training.sampler import step_seed
+from sagl.training.trainer import Plan, Trainer
+from sagl.views import Views
+
+# Restarts after the first keep their checkpoints in directories of such names.
+RESTARTS = "restart-"
+COUNT = "cluster-count.json"  # while a fit with n_clusters="auto" lasts
+
+
+@dataclass
+class Model:
+    """All that a fit leaves, and a run directory holds."""
+
+    settings: Settings
+    view_names: tuple[str, ...]
+    view_widths: tuple[int, ...]
+    network: Network
+    anchors: list[Tensor]  # z of the samples that new ones attend to, per view
+    anchor_labels: Tensor | None = None  # with heads: the cluster of each
+    voters: Voters | None = None  # of an older sagl
+    history: list[dict[str, Any]] = field(default_factory=list)
+    n_steps: int = 0
+    labels: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    confidence: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    score: Score | None = None  # if it was measured
+    cluster_count: ClusterCount | None = None  # if the number was estimated
+    doubt: DoubtCurve | None = None  # measured with the score
+    view_weights: tuple[float, ...] | None = None  # with a search
+    cluster_sizes: Sizes | None = None  # with a search
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        return Predictor(self.network, self.anchors, self.anchor_labels, self.voters)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who looks on while a model is fitted, and where it is kept from being lost."""
+
+    callbacks: Sequence[Callback] = ()
+    verbose: bool = False
+    checkpoint_dir: Path | None = None
+    checkpoint_seconds: float = 30
+
+    def on_training(self, settings: Settings) -> list[Callback]:
+        bars = [ProgressBar()] if self.verbose else []
+        stop = StopWhenStable(settings.tolerance, settings.patience)
+        return [stop, *self.callbacks, *bars]
+
+    def journal(self, fingerprint: dict[str, Any]) -> Journal | None:
+        if self.checkpoint_dir is None:
+            return None
+        make_writable(self.checkpoint_dir)
+        return Journal(self.checkpoint_dir, fingerprint, self.checkpoint_seconds)
+
+    def checkpointer(
+        self, fingerprint: dict[str, Any], restart: int
+    ) -> list[Checkpointer]:
+        if self.checkpoint_dir is None:
+            return []
+        directory = self.checkpoint_dir
+        if restart > 0:
+            directory /= f"{RESTARTS}{restart}"
+        make_writable(directory)
+        return [Checkpointer(directory, fingerprint, self.checkpoint_seconds)]
+
+
+class _Stability(NamedTuple):
+    rows: NDArray[np.int64]
+    stable: NDArray[np.float64]  # of the clusters of these rows
+
+
+def fit_model(
+    views: Views, settings: Settings, device: torch.device, watch: Watch
+) -> Model:
+    """Fit by a search, or train the paper's network, as the settings have it."""
+    fit = _searched if settings.refine else _trained
+    model, stability = fit(views, settings, device, watch)
+    if model.history:  # what was measured on a batch gives way to the whole
+        model.history[-1]["sparsity"] = sparsity_of(model.network, views)
+    model.labels, model.confidence = most_likely(model.predictor, views)
+    if stability is not None:
+        confidence = model.confidence[stability.rows]
+        model.doubt = doubt_curve(confidence, stability.stable)
+    return model
+
+
+def counted_clusters(
+    views: Views, seed: int, watch: Watch, device: str
+) -> ClusterCount:
+    """How many clusters there are; a killed fit finds its estimate again."""
+
+    def estimate() -> ClusterCount:
+        return estimate_n_clusters(
+            views, random_state=seed, device=device, progress=watch.verbose
+        )
+
+    if watch.checkpoint_dir is None:
+        return estimate()
+    make_writable(watch.checkpoint_dir)
+    of = {"data": views.fingerprint(), "seed": seed}
+    return kept_count(watch.checkpoint_dir / COUNT, of, estimate)
+
+
+def cure_of_collapse(settings: Settings) -> str:
+    """What to try where some clusters hold no sample."""
+    if settings.refine:
+        return 'ask for fewer clusters, or cluster_sizes="balanced"'
+    cure = (
+        f"try a larger gamma (now {settings.gamma:g}), a larger batch_size (now "
+        f"{settings.batch_size}), more steps (now {settings.steps}), another "
+        "random_state, or fewer clusters"
+    )
+    if settings.normalize != "none":
+        return cure
+    return (
+        "the features were taken as they are, and views or columns of different "
+        f'scales end so: try normalize="standard" first; else {cure}'
+    )
+
+
+def with_anchors(network: Network, settings: Settings, views: Views) -> Model:
+    """A network without a search; anchors are drawn from the views."""
+    anchors = anchors_from(views, network, settings.n_anchors, settings.seed)
+    return Model(settings, views.names, views.widths, network, anchors)
+
+
+def build_network(
+    settings: Settings, widths: Sequence[int], generator: torch.Generator | None
+) -> Network:
+    """The network of these settings for views of these widths, untrained."""
+    return Network(
+        widths,
+        settings.n_clusters,
+        z_width=settings.width,
+        alpha=settings.alpha,
+        graph=settings.graph,
+        gate=settings.gate,
+        gate_input=settings.gate_input,
+        dropout=settings.dropout,
+        self_loops=settings.self_loops,
+        vote="product" if settings.refine else "mean",
+        generator=generator,
+    )
+
+
+def _searched(
+    views: Views, settings: Settings, device: torch.device, watch: Watch
+) -> tuple[Model, _Stability]:
+    """Clusters by a search, and a network whose graph learned them."""
+    network = _new_network(views, settings, settings.seed, device)
+    fitted = fit_network(
+        network,
+        views,
+        settings,
+        device,
+        watch.on_training(settings),
+        journal=watch.journal(_fingerprint(settings, views)),
+        show=watch.verbose,
+    )
+    order = np.random.default_rng(settings.seed).permutation(len(fitted.rows))
+    kept = np.sort(order[: settings.n_anchors])
+    features = [torch.from_numpy(h) for h in views.take(fitted.rows[kept])]
+    model = Model(
+        settings,
+        views.names,
+        views.widths,
+        network,
+        anchor_features(network, features),
+        fitted.labels[torch.from_numpy(kept)].cpu(),
+        history=fitted.history,
+        n_steps=fitted.n_steps,
+        score=fitted.score,
+        view_weights=tuple(fitted.view_weights),
+        cluster_sizes=fitted.cluster_sizes,
+    )
+    return model, _Stability(fitted.rows, fitted.stability)
+
+
+def _trained(
+    views: Views, settings: Settings, device: torch.device, watch: Watch
+) -> tuple[Model, _Stability | None]:
+    """The paper's network, or the best of several."""
+    trainers = [
+        _train_one(views, settings, device, watch, restart)
+        for restart in range(settings.n_restarts)
+    ]
+    best, score, stability = trainers[0], None, None
+    if len(trainers) > 1:
+        networks = [trainer.network for trainer in trainers]
+        choice = choose(networks, settings, views, device)
+        best, score = trainers[choice.best], choice.score
+        stability = _Stability(choice.rows, choice.stability)
+    model = with_anchors(best.network, settings, views)
+    found = replace(model, history=best.history, n_steps=best.step, score=score)
+    return found, stability
+
+
+def _train_one(
+    views: Views, settings: Settings, device: torch.device, watch: Watch, restart: int
+) -> Trainer:
+    """Train one network; restarts differ in their seed alone."""
+    seed = settings.seed if restart == 0 else step_seed(settings.seed, restart)
+    settings = replace(settings, seed=seed)
+    network = _new_network(views, settings, seed, device)
+    checkpointer = watch.checkpointer(_fingerprint(settings, views), restart)
+    trainer = Trainer(
+        network,
+        settings.objective(),
+        Feed(views, network, device),
+        Plan(settings.batch_size, settings.steps, settings.learning_rate, seed),
+        device,
+        [*watch.on_training(settings), *checkpointer],
+    )
+    for each in checkpointer:
+        each.restore(trainer)
+    trainer.run()
+    return trainer
+
+
+def _new_network(
+    views: Views, settings: Settings, seed: int, device: torch.device
+) -> Network:
+    generator = torch.Generator().manual_seed(seed)
+    network = build_network(settings, views.widths, generator)
+    set_standardization(network, views, scales_of(settings.normalize)[0])
+    return network.to(device)
+
+
+def _fingerprint(settings: Settings, views: Views) -> dict[str, Any]:
+    """What a checkpoint must be of to be taken up."""
+    return {**settings.as_dict(), "data": views.fingerprint()}
