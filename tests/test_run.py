@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 import sagl.run
 import sagl.storage
 from sagl import SAGL, Views
+from sagl.search.config import SearchConfig
 from sagl.training import Callback
 from tests.conftest import clustered_views
 
