@@ -1,10 +1,14 @@
-"""A command line that runs in this process."""
+"""A command line that runs in this process, and a run to call it on."""
 
 import sys
 
+import numpy as np
 import pytest
 
+from sagl import SAGL
 from sagl.cli.main import run
+from sagl.experiments.fit import fit_run
+from tests.conftest import clustered_views
 
 
 @pytest.fixture
@@ -19,3 +23,15 @@ def sagl_cli(monkeypatch, capsys):
         return exit_.value.code or 0, output.out, output.err
 
     return call
+
+
+@pytest.fixture(scope="session")
+def fitted(tmp_path_factory):
+    """A run, and beside it its views and labels as files."""
+    folder = tmp_path_factory.mktemp("fitted")
+    views, labels = clustered_views()
+    for name, array in views.items():
+        np.save(folder / f"{name}.npy", array)
+    np.save(folder / "labels.npy", labels)
+    fit_run(SAGL(4, steps=60, random_state=0), views, folder / "run")
+    return folder

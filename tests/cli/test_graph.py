@@ -8,21 +8,8 @@ from scipy.sparse import load_npz
 
 from sagl import SAGL
 from sagl.evaluation.graphs import graph_measures
-from sagl.experiments.fit import fit_run
 from sagl.report.graph_file import attention_graphs
 from tests.conftest import clustered_views
-
-
-@pytest.fixture(scope="module")
-def fitted(tmp_path_factory):
-    """A run, and beside it its views and labels as files."""
-    folder = tmp_path_factory.mktemp("fitted")
-    views, labels = clustered_views()
-    for name, array in views.items():
-        np.save(folder / f"{name}.npy", array)
-    np.save(folder / "labels.npy", labels)
-    fit_run(SAGL(4, steps=60, random_state=0), views, folder / "run")
-    return folder
 
 
 def files(fitted):

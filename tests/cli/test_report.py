@@ -2,26 +2,11 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from sagl import SAGL
-from sagl.experiments.fit import fit_run
 from sagl.run import ALL_VIEWS
-from tests.conftest import clustered_views
 from tests.report.pages import Page
-
-
-@pytest.fixture(scope="module")
-def fitted(tmp_path_factory):
-    """A run, and beside it its views and labels as files."""
-    folder = tmp_path_factory.mktemp("fitted")
-    views, labels = clustered_views()
-    for name, array in views.items():
-        np.save(folder / f"{name}.npy", array)
-    np.save(folder / "labels.npy", labels)
-    fit_run(SAGL(4, steps=60, random_state=0), views, folder / "run")
-    return folder
 
 
 def test_a_run_alone(sagl_cli, fitted):

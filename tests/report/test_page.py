@@ -5,13 +5,21 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sagl import SAGL
 from sagl.report.explorer import Thumbnails, make_thumbnails, shown_rows
-from sagl.report.inputs import Inputs, Names, make_column, run_checksum, with_samples
+from sagl.report.inputs import (
+    Inputs,
+    Names,
+    make_column,
+    open_inputs,
+    run_checksum,
+    with_samples,
+)
 from sagl.report.page import Drawing, draw_run, render, write_report
 from sagl.report.summary import Concern
 from tests.conftest import clustered_views
@@ -281,6 +289,15 @@ def test_the_same_input_is_the_same_page(written, small_run, tmp_path):
     )
     first = (written[0] / "report.html").read_bytes()
     assert (tmp_path / "again.html").read_bytes() == first
+
+
+def test_a_run_of_0_1_has_a_report(tmp_path):
+    run = Path(__file__).parents[1] / "data" / "run-0.1"
+    result = write_report(run, open_inputs(run), tmp_path / "old.html")
+    assert result["n_samples"] == 220
+    assert result["headline"]["Clusters in use"] == "8 of 8"
+    page = Page((tmp_path / "old.html").read_text(encoding="utf-8"))
+    assert page.payload["ids"][:2] == ["0", "1"]
 
 
 def test_bad_places_are_refused_at_once(small_run, tmp_path):

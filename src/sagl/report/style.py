@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
@@ -176,8 +176,8 @@ def line(i: int, marker: str = "") -> dict[str, Any]:
 
 def bars(
     ax: Axes,
-    values: Sequence[float],
-    sd: Sequence[float],
+    values: Iterable[float],
+    sd: Iterable[float],
     looks: Sequence[tuple[str, str]],
     numbers_at: float,
 ) -> None:
@@ -192,7 +192,7 @@ def bars(
             error_kw={"ecolor": ink(ax), "elinewidth": 1, "capsize": 2},
         )
         ax.text(numbers_at, place, f"{value:.3f}", va="center")
-    ax.set_ylim(len(values) - 0.4, -0.6)
+    ax.set_ylim(len(looks) - 0.4, -0.6)
     grid(ax, "x")
 
 

@@ -18,14 +18,6 @@ from sagl.report.run_data import RunData
 from sagl.run import read_config
 
 CONFIDENT = 0.9
-INDUCTIVE = (
-    "Protocol: inductive, on the fitted samples. Each sample was given its cluster "
-    "alone, against the run's anchors; labels only score."
-)
-LABEL_FREE = (
-    "No labels were given, so these numbers say how sure the run is and not how right. "
-    f"A sample is confident from {CONFIDENT} on."
-)
 _LARGEST = 0.5  # a share of all samples that is suspicious for one of many clusters
 _EVEN = 3  # times its even share
 _MOVING = 0.02
@@ -79,7 +71,15 @@ def headline(data: RunData) -> list[Number]:
 
 def protocol(data: RunData) -> str:
     """In words, how the numbers came about."""
-    return LABEL_FREE if data.inputs.labels is None else INDUCTIVE
+    if data.inputs.labels is None:
+        return (
+            "No labels were given, so these numbers say how sure the run is and not "
+            f"how right. A sample is confident from {CONFIDENT} on."
+        )
+    return (
+        "Protocol: inductive, on the fitted samples. Each sample was given its cluster "
+        "alone, against the run's anchors; labels only score."
+    )
 
 
 def percent(share: float) -> str:

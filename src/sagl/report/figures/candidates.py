@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sagl.report import style
 
@@ -47,11 +47,10 @@ def draw_candidates(
     axes : sequence of Axes, optional
         Where to draw, one or two; by default a new figure.
     """
-    optional = {"scores": scores, "sd": sd, "truth": truth, "truth_sd": truth_sd}
+    columns = {"scores": scores, "sd": sd, "truth": truth, "truth_sd": truth_sd}
     given = {
-        name: np.asarray(values, dtype=np.float64)
-        for name, values in optional.items()
-        if values is not None
+        name: np.asarray(np.zeros(len(names)) if values is None else values, np.float64)
+        for name, values in columns.items()
     }
     for name, values in given.items():
         if values.shape != (len(names),) or not len(names):
@@ -60,23 +59,26 @@ def draw_candidates(
                 "one for each"
             )
     order = np.argsort(-given["scores"], kind="stable")[:_MOST]
+    sides = [("scores", "sd", measure, what, [names[i] for i in order])]
+    if truth is not None:
+        unnamed = [""] * len(order)
+        sides.append(("truth", "truth_sd", f"{truth_measure}, not used", "", unnamed))
     if axes is None:
         height = float(np.clip(1.0 + 0.2 * len(order), 2.2, 9))
-        axes = style.panels(1, 1 if truth is None else 2, height=height)
-    shown = {name: values[order] for name, values in given.items()}
-    marked = [chosen is not None and i == chosen for i in order]
-    _bars(axes[0], shown["scores"], shown.get("sd"), marked)
-    labels = [names[i] for i in order]
-    style.name_ticks(axes[0].yaxis, range(len(order)), labels, limit=34)
-    style.name_axes(axes[0], measure, what)
-    if truth is not None:
-        _bars(axes[1], shown["truth"], shown.get("truth_sd"), marked)
-        style.name_ticks(axes[1].yaxis, range(len(order)), [""] * len(order))
-        style.name_axes(axes[1], f"{truth_measure}, not used", "")
+        axes = style.panels(1, len(sides), height=height)
+    plain, hatched = (style.PALETTE[0], ""), (style.PALETTE[5], "//")
+    looks = [hatched if i == chosen else plain for i in order]
+    for ax, (score, spread, x, y, labels) in zip(axes, sides, strict=False):
+        values, deviations = given[score][order], given[spread][order]
+        high, more = max(float(values.max()), 1e-9), float(deviations.max())
+        style.bars(ax, values, deviations, looks, high * 1.04 + more)
+        ax.set_xlim(min(0.0, float(values.min())), high * 1.28 + more)
+        style.name_ticks(ax.yaxis, range(len(order)), labels, limit=34)
+        style.name_axes(ax, x, y)
 
     def in_words(i: int) -> str:
         text = f"{style.plain(names[i], 40)} {given['scores'][i]:.3f}"
-        if "truth" in given:
+        if truth is not None:
             text += f" ({truth_measure} {given['truth'][i]:.3f})"
         return text
 
@@ -90,16 +92,3 @@ def draw_candidates(
         caption=f"{what[:1].upper()}{what[1:]} by {measure}, best first.{mark}{cut}",
     )
     return list(axes)
-
-
-def _bars(
-    ax: style.Axes,
-    values: NDArray[np.float64],
-    sd: NDArray[np.float64] | None,
-    marked: Sequence[bool],
-) -> None:
-    low, high = min(0.0, float(values.min())), max(float(values.max()), 1e-9)
-    spread = np.zeros(len(values)) if sd is None else sd
-    looks = [(style.PALETTE[5], "//") if m else (style.PALETTE[0], "") for m in marked]
-    style.bars(ax, values.tolist(), spread.tolist(), looks, high * 1.04 + spread.max())
-    ax.set_xlim(low, high * 1.28 + float(spread.max()))

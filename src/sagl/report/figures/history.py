@@ -12,12 +12,7 @@ import numpy as np
 
 from sagl.report import style
 
-# Keys of a record and what they are called.
-TERMS = {
-    "pseudo_label": "pseudo-label",
-    "diversity": "diversity",
-    "alignment": "alignment",
-}
+_TERMS = ("pseudo_label", "diversity", "alignment")
 
 
 @style.styled
@@ -42,7 +37,7 @@ def draw_losses(
     """
     if not history:
         raise ValueError("the history is empty: there is nothing to draw")
-    terms = {key: name for key, name in TERMS.items() if key in history[0]}
+    terms = {key: key.replace("_", "-") for key in _TERMS if key in history[0]}
     for i, record in enumerate(history):
         missing = [key for key in ("step", "loss", *terms) if key not in record]
         if missing:

@@ -41,14 +41,17 @@ def draw_sweep(
             f"expected one score per trial and at least one that is a number; got "
             f"{values.shape} for {len(trials)} trials"
         )
-    settings = _varied(trials)
+    names = dict.fromkeys(name for trial in trials for name in trial)
+    tried = {name: [trial.get(name) for trial in trials] for name in names}
+    settings = [name for name in names if len(set(map(repr, tried[name]))) > 1]
+    settings = settings or list(names)[:1]
     columns = min(_COLUMNS, len(settings))
     if axes is None:
         rows = -(-len(settings) // _COLUMNS)
         axes = style.panels(rows, columns, height=0.4 + 2.1 * rows)
     best = int(np.nanargmax(values))
     for i, (ax, name) in enumerate(zip(axes, settings, strict=False)):
-        _draw_setting(ax, [trial.get(name) for trial in trials], values, best)
+        _draw_setting(ax, tried[name], values, best)
         first = style.plain(measure, 24) if i % columns == 0 else ""
         style.name_axes(ax, style.plain(name, 24), first)
         style.grid(ax)
@@ -65,14 +68,6 @@ def draw_sweep(
         f"({measure} {values[best]:.4g}).",
     )
     return list(axes[: len(settings)])
-
-
-def _varied(trials: Sequence[Mapping[str, Any]]) -> list[str]:
-    names = dict.fromkeys(name for trial in trials for name in trial)
-    varied = [
-        name for name in names if len({repr(trial.get(name)) for trial in trials}) > 1
-    ]
-    return varied or list(names)[:1]
 
 
 def _draw_setting(
