@@ -172,6 +172,10 @@ class TestSensitivity:
         # The automatic size is 100, but there are 60 samples.
         assert study.batch_sizes == [30, 60]
         assert study.total == 3 * (25 + 1)
+        assert study.sentences() == []  # nothing has been run
+        searched = Sensitivity(source, tmp_path / "out", params={"refine": True})
+        [caution] = searched.sentences()
+        assert caution.startswith("gamma, beta: of the paper's loss. Here a search")
 
     def test_gaps_and_no_labels(self, tmp_path):
         directory = write_split(tmp_path / "split")

@@ -259,7 +259,8 @@ class TestTable:
             "60 / 30 samples instead of 3,680 / 3,669",
             "3 clusters instead of 37",
             "7 epochs instead of 600",
-            "features of files (narrow, wide) instead of dinov3-l and siglip2-l-384",
+            "features from files (narrow, wide) instead of the paper's, of dinov3-l "
+            "and siglip2-l-384",
         ]
         reproduction.backbones = ("dinov3-l", "clip-l14")
         assert reproduction.departures()[-1].startswith(

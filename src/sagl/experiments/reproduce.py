@@ -254,21 +254,20 @@ class Reproduction(Study):
 
     def departures(self) -> list[str]:
         """What was done otherwise than in the paper, as far as it can be seen here."""
-        preset, views = self.preset, " and ".join(BACKBONES)
-        epochs = self.epochs or preset.epochs
+        preset, views = self.preset, f"of {' and '.join(BACKBONES)}"
         used = views
         if self.backbones is None:
-            used = f"files ({', '.join(self.source.train.names)})"
+            used = f"from files ({', '.join(self.source.train.names)})"
         elif set(self.backbones) != set(BACKBONES):
-            used = " and ".join(self.backbones)
+            used = f"of {' and '.join(self.backbones)}"
         done = {
             "{} samples instead of {}": (
                 f"{self.n_train:,} / {self.n_scored:,}",
                 f"{preset.n_train:,} / {preset.n_test:,}",
             ),
             "{} clusters instead of {}": (self.n_clusters, preset.n_classes),
-            "{} epochs instead of {}": (epochs, preset.epochs),
-            "features of {} instead of {}": (used, views),
+            "{} epochs instead of {}": (self.epochs or preset.epochs, preset.epochs),
+            "features {} instead of the paper's, {}": (used, views),
         }
         return [text.format(*two) for text, two in done.items() if two[0] != two[1]]
 
