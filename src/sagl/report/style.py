@@ -9,7 +9,6 @@ changed while a figure is drawn and not a moment longer.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sagl.environment import optional_module
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -76,13 +77,7 @@ _R = TypeVar("_R")
 
 def load(module: str) -> Any:
     """A module of the extra ``report``, or one line that says how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise ValueError(
-            f'this needs {package}: pip install "sagl[report]" ({error})'
-        ) from None
+    return optional_module(module, "report")
 
 
 def cluster_colours(n: int) -> list[str]:
