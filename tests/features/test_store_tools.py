@@ -10,14 +10,8 @@ import pytest
 from sagl.features.extraction import extract
 from sagl.features.files import read_array, read_labels
 from sagl.features.manifest import Manifest
-from sagl.features.store import (
-    FeatureStore,
-    export,
-    merge,
-    read_skipped,
-    verify,
-    write_view,
-)
+from sagl.features.store import FeatureStore, read_skipped, write_view
+from sagl.features.store_tools import export, merge, verify
 from sagl.features.store_write import begin
 from tests.features.toy_extraction import Letters, Words, tree
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from sagl.features.samples import (
     Strings,
     Unreadable,
     file_error,
-    first_repeat,
 )
 
 if TYPE_CHECKING:
@@ -73,13 +72,14 @@ class ImageFiles(ListedSamples):
         return image_from_file(self.root / path)
 
 
-def open_folder(folder: Path, split: str | None = None) -> ImageFiles:
-    """Every file below ``folder`` whose name ends like an image's, sorted by path.
+def open_folder(source: str, split: str | None = None) -> ImageFiles:
+    """Every file below a folder whose name ends like an image's, sorted by path.
 
     When all of them lie in two or more sub-folders, the first-level folder is the
     label. ``split`` names a sub-folder to read instead.
     """
     require_pillow()
+    folder = Path(source).expanduser()
     root = folder if split is None else folder / split
     if not root.is_dir():
         raise file_error(
@@ -103,8 +103,8 @@ def open_folder(folder: Path, split: str | None = None) -> ImageFiles:
                 f"is divided into {', '.join(sorted(set(labels)))}; choose one of them "
                 "(--split), or give its path",
             )
-    source = {"reader": "folder", "path": str(folder), "split": split}
-    return open_paths(root, paths, labels, source, ignored)
+    about = {"reader": "folder", "path": str(folder), "split": split}
+    return open_paths(root, paths, labels, about, ignored)
 
 
 def open_paths(
@@ -116,61 +116,40 @@ def open_paths(
 ) -> ImageFiles:
     """Images by their path below ``root``, which is also their id."""
     ids = [_printable(path) for path in paths]
-    repeat = first_repeat(ids)
-    if repeat is not None:
-        raise file_error(root, f"two files share the id {ids[repeat[0]]!r}; rename one")
     return ImageFiles("image", ids, labels, source, ignored, root, paths)
 
 
-class FolderImages(NamedTuple):
-    """Images below a folder, by path, and how many files are none."""
+def find_images(root: Path) -> tuple[list[str], int]:
+    """Paths of images below ``root``, and how many files are none.
 
-    paths: list[str]
-    ignored: int
-
-
-def find_images(root: Path) -> FolderImages:
-    """Images below ``root``; hidden files and folders are left out.
-
-    Links are followed, except to a folder that one is already in.
+    Hidden files and folders are left out. Links are followed, except to a folder that
+    one is already in.
     """
     paths, ignored = [], 0
-    # The real folders that the way to a folder goes through.
-    above = {str(root): frozenset([_identity(root)])}
     for folder, folders, files in os.walk(root, onerror=_refuse, followlinks=True):
-        way, deeper = above.pop(folder), []
-        for name in folders:
-            below = os.path.join(folder, name)  # noqa: PTH118 - as os.walk does
-            if name.startswith(".") or (here := _identity(Path(below))) in way:
-                continue
-            above[below] = way | {here}
-            deeper.append(name)
-        folders[:] = deeper
-        prefix = Path(folder).relative_to(root).as_posix() + "/"
+        here = Path(folder)
+        way = {here.resolve(), *(above.resolve() for above in here.parents)}
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".") and (here / name).resolve() not in way
+        ]
+        prefix = here.relative_to(root).as_posix() + "/"
         for name in files:
             if is_image_name(name) and not name.startswith("."):
                 paths.append(prefix.removeprefix("./") + name)
             else:
                 ignored += 1
     # By code point: the same on every machine and in every language.
-    return FolderImages(sorted(paths), ignored)
-
-
-def _identity(folder: Path) -> tuple[int, int]:
-    try:
-        status = folder.stat()
-    except OSError as error:
-        raise file_error(folder, f"cannot be read: {error.strerror}") from None
-    return status.st_dev, status.st_ino
+    return sorted(paths), ignored
 
 
 def _refuse(error: OSError) -> None:
-    folder = Path(error.filename)
-    if isinstance(error, PermissionError):
-        raise file_error(
-            folder, "permission denied; make the folder readable or move it away"
-        )
-    raise file_error(folder, f"cannot be read: {error.strerror}")
+    reason = (error.strerror or "").lower()
+    raise file_error(
+        Path(error.filename),
+        f"cannot be read: {reason}; make the folder readable or move it away",
+    )
 
 
 def _printable(path: str) -> str:
