@@ -102,7 +102,7 @@ class TestEveryFormat:
 
 def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
     write(tmp_path / "file", "x")
-    assert "Not a directory" in refusal(read_array, tmp_path / "file" / "a.npy")
+    assert "not a directory" in refusal(read_array, tmp_path / "file" / "a.npy")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")

@@ -210,7 +210,7 @@ def test_incomplete_caltech101(tmp_path):
     (base / "Faces/image_0001.jpg").unlink()
     (base / "Faces/image_0002.jpg").unlink()
     message = refused(f"caltech101:{tmp_path}")
-    assert message.startswith(f"{base / 'Faces'}: there are 30 images, expected more")
+    assert message.startswith(f"{base / 'Faces'}: there are 30 images, expected 31")
     (base / "BACKGROUND_Google").rename(tmp_path / "background")
     message = refused(f"caltech101:{tmp_path}")
     assert message.startswith(

@@ -27,7 +27,12 @@ from sagl.features.samples import (
     file_error,
     reading,
 )
-from sagl.features.tables import read_number_table, read_parquet, read_table_labels
+from sagl.features.tables import (
+    read_columns,
+    read_number_table,
+    read_parquet,
+    read_table_labels,
+)
 from sagl.storage import check_writable, replacing, write_text
 
 __all__ = [
@@ -269,17 +274,10 @@ def read_prediction_table(
     path: Path,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Clusters and confidences of a table, whatever its samples are called."""
-    table = np.loadtxt(
-        path,
-        delimiter=",",
-        skiprows=1,
-        usecols=(1, 2),
-        quotechar='"',
-        comments=None,
-        encoding="utf-8",
-        ndmin=2,
-    )
-    return table[:, 0].astype(np.int64), table[:, 1]
+    columns = read_columns(path, [None])
+    with reading(path):
+        clusters = np.array(columns["cluster"], dtype=np.int64)
+        return clusters, np.array(columns["confidence"], dtype=np.float64)
 
 
 _ARRAY_READERS: dict[str, Reader] = {

@@ -190,12 +190,9 @@ def image_from_file(path: Path) -> PILImage:
             raise Unreadable("not a regular file")
         with path.open("rb") as file:
             return _decode(file)
-    except FileNotFoundError:
-        raise Unreadable("no such file") from None
-    except PermissionError:
-        raise Unreadable("permission denied") from None
     except OSError as error:
-        raise Unreadable(f"cannot be opened ({error.strerror or error})") from None
+        reason = (error.strerror or f"{error}").lower()
+        raise Unreadable(f"cannot be opened: {reason}") from None
 
 
 def image_from_bytes(data: bytes) -> PILImage:

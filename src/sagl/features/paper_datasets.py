@@ -102,19 +102,18 @@ def _at_random(
             folder, slash, _ = path.partition("/")
             if slash:
                 classes.setdefault(folder, []).append(path)
-        if n_test is None and len(classes) != data.n_classes:
+        if len(classes) != data.n_classes:
             raise data.error(
                 base,
                 f"there are {len(classes)} folders of images, expected "
                 f"{data.n_classes}",
             )
-        for name in data.needed if n_test is not None else classes:
-            images = classes.get(name, [])
-            least = n_train + (n_test or 1)
+        least = n_train + (n_test or 1)
+        for name, images in classes.items():
             if len(images) < least:
-                enough = f"{least:,} or more" if n_test else f"more than {n_train}"
                 raise data.error(
-                    base / name, f"there are {len(images)} images, expected {enough}"
+                    base / name,
+                    f"there are {len(images)} images, expected {least:,} or more",
                 )
             order = shuffled(len(images))
             end = None if n_test is None else n_train + n_test

@@ -38,7 +38,7 @@ def check_readable(path: Path, missing: str = "no such file") -> None:
     try:
         if path.is_dir():
             raise file_error(path, "is a directory; give the path of a file")
-        if path.exists() and not path.is_file():
+        if path.exists() and not path.is_file():  # opening a pipe would wait for ever
             raise file_error(
                 path, "is not a regular file; save the data to a file first"
             )
@@ -49,10 +49,9 @@ def check_readable(path: Path, missing: str = "no such file") -> None:
                 )
     except FileNotFoundError:
         raise file_error(path, missing) from None
-    except PermissionError:
-        raise file_error(path, "permission denied; make the file readable") from None
     except OSError as error:
-        raise file_error(path, f"cannot be opened: {error.strerror}") from None
+        reason = (error.strerror or "").lower()
+        raise file_error(path, f"{reason}; make the file readable") from None
 
 
 @contextmanager
