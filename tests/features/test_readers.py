@@ -285,8 +285,8 @@ def test_the_label_may_be_what_is_read(tmp_path):
         ("a.csv", "text\n", "holds no rows"),
         ("a.csv", "text,n\na,1\nb\n", "line 3 has 1 cells, expected 2; quote cells"),
         ("a.csv", "text,text\na,b\n", "has columns of the same name"),
-        ("a.csv", b"text\ncaf\xe9\n", "is not a text file"),
-        ("a.csv", 'text\n"open\n', "is not a text file"),
+        ("a.csv", b"text\ncaf\xe9\n", "is cut short, damaged or not a .csv file"),
+        ("a.csv", 'text\n"open\n', "is cut short, damaged or not a .csv file"),
         ("a.jsonl", '{"text": "a"}\nnope\n', "line 2 is not JSON"),
         ("a.jsonl", "[1]\n", "line 1 holds no JSON object"),
         (
@@ -466,8 +466,14 @@ def test_a_file_named_twice(tmp_path):
     [
         ("\n \n", "holds no lines"),
         (b"", "the file is empty (0 bytes)"),
-        ("caf\xe9".encode("latin-1"), "is not a text file ('utf-8' codec"),
-        ("word\n".encode("utf-16-le"), "is not a text file (it has a zero byte)"),
+        (
+            "caf\xe9".encode("latin-1"),
+            "is cut short, damaged or not a .txt file ('utf-8' codec",
+        ),
+        (
+            "word\n".encode("utf-16-le"),
+            "is cut short, damaged or not a .txt file (it has a zero",
+        ),
     ],
 )
 def test_lines_refused(tmp_path, content, message):

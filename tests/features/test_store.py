@@ -253,8 +253,8 @@ def test_what_is_no_store_is_refused(store, tmp_path):
             FeatureStore.open(path)
 
     refused("format 9; this sagl .* upgrade", json.dumps(good | {"format": 9}))
-    refused("is damaged", "{")
-    refused("is damaged", json.dumps({"format": 1}))
+    refused("is cut short, damaged or not", "{")
+    refused("is cut short, damaged or not", json.dumps({"format": 1}))
     refused("names no view", json.dumps({"format": 1, "views": {}, "samples": {}}))
     good["views"]["a"]["rows"] = 8
     refused("8 rows, but 9 in its shards", json.dumps(good))
@@ -275,7 +275,7 @@ def test_unknown_views_and_joins_are_refused(store):
 def test_ids_of_another_number_are_refused(store):
     [ids] = store[0].glob("ids-*.txt")
     ids.write_text("0.jpg\n")
-    with pytest.raises(ValueError, match=r"ids-.*\.txt: holds 1 lines, expected 9"):
+    with pytest.raises(ValueError, match=r"ids-.*\.txt: .* holds 1 lines, expected 9"):
         _ = FeatureStore.open(store[0]).ids
 
 

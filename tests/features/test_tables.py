@@ -71,10 +71,13 @@ def test_text_keeps_nan_and_infinity(tmp_path: Path) -> None:
         (",1.5,2\n1,2,3\n", "column #0: Row #1: {}: invalid value ''"),
         ("a,b\n", "holds no rows of numbers"),
         ("\n\n", "holds no rows of numbers"),
-        ("caf\xe9".encode("latin-1"), "is not a text file ('utf-8' codec"),
+        ("caf\xe9".encode("latin-1"), "damaged or not a .csv file ('utf-8' codec"),
         (b"1,2\n" * 9000 + b"3,\xff\n", "column #1: Row #9001: {}: invalid value"),
-        ("1,2\n".encode("utf-16"), "is not a text file ('utf-8' codec"),
-        ("1,2\n".encode("utf-16-le"), "is not a text file (it has a zero byte)"),
+        ("1,2\n".encode("utf-16"), "damaged or not a .csv file ('utf-8' codec"),
+        (
+            "1,2\n".encode("utf-16-le"),
+            "damaged or not a .csv file (it has a zero byte)",
+        ),
     ],
 )
 def test_text_refused(tmp_path: Path, content: str | bytes, message: str) -> None:

@@ -22,7 +22,6 @@ from safetensors import safe_open
 
 from sagl.features.samples import (
     FileFormatError,
-    check_readable,
     choose_key,
     file_error,
     reading,
@@ -190,14 +189,12 @@ def parse_view_option(text: str) -> tuple[str, Path, str | None]:
 
 
 def _read(path: Path, key: str | None, readers: Mapping[str, Reader]) -> Array:
-    check_readable(path)
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise file_error(
-            path, f"unsupported suffix {path.suffix!r}; use one of {', '.join(readers)}"
-        )
     with reading(path):
-        return reader(path, key)
+        if path.suffix.lower() in readers:
+            return readers[path.suffix.lower()](path, key)
+    raise file_error(
+        path, f"unsupported suffix {path.suffix!r}; use one of {', '.join(readers)}"
+    )
 
 
 def _read_npy(path: Path, key: str | None) -> Array:

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from sagl._version import __version__
-from sagl.features.samples import file_error, is_unicode
+from sagl.features.samples import file_error, is_unicode, reading
 from sagl.storage import write_bytes, write_json, write_text
 
 __all__ = ["Manifest", "Plan", "is_store", "read_skipped"]
@@ -125,28 +125,21 @@ class Manifest:
     def read(cls, store: Path) -> Manifest:
         """The manifest of a store, refused when it is damaged or too new."""
         path = store / MANIFEST
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            version = int(content["format"])
-            if version <= FORMAT:
-                return cls(
-                    store,
-                    {k: _view_from_json(v) for k, v in content["views"].items()},
-                    {k: SampleSet(**v) for k, v in content["samples"].items()},
-                )
-        except (FileNotFoundError, NotADirectoryError):
+        if not path.is_file():
             raise file_error(
                 store, f"is not a feature store: there is no {MANIFEST} in it"
-            ) from None
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise file_error(
-                path, f"is damaged ({error!r}); copy it back or extract again"
-            ) from None
-        raise file_error(
-            path,
-            f"is of format {version}; this sagl {__version__} reads up to format "
-            f"{FORMAT}: upgrade sagl",
-        )
+            )
+        with reading(path, "copy it back or extract again"):
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if (version := int(content["format"])) > FORMAT:
+                raise file_error(
+                    path,
+                    f"is of format {version}; this sagl {__version__} reads up to "
+                    f"format {FORMAT}: upgrade sagl",
+                )
+            views = {k: _view_from_json(v) for k, v in content["views"].items()}
+            samples = {k: SampleSet(**v) for k, v in content["samples"].items()}
+        return cls(store, views, samples)
 
     @classmethod
     def open(cls, store: Path) -> Manifest:
@@ -256,16 +249,10 @@ def samples_checksum(sorted_ids: Sequence[str]) -> str:
 
 def read_lines(path: Path, expected: int) -> list[str]:
     """What ``as_lines`` made: split at line feeds alone."""
-    try:
+    with reading(path, "copy it back"):
         lines = path.read_bytes().decode().split("\n")[:-1]
-    except FileNotFoundError:
-        raise file_error(path, "is missing; copy it back") from None
-    except UnicodeDecodeError as error:
-        raise file_error(path, f"is damaged: {error}; copy it back") from None
-    if len(lines) != expected:
-        raise file_error(
-            path, f"holds {len(lines)} lines, expected {expected}; copy it back"
-        )
+        if len(lines) != expected:
+            raise ValueError(f"it holds {len(lines)} lines, expected {expected}")
     return lines
 
 

@@ -56,7 +56,8 @@ def check_readable(path: Path, missing: str = "no such file") -> None:
 
 @contextmanager
 def reading(path: Path, cure: str = "copy or write it again") -> Iterator[None]:
-    """Refuse a file in one line, whatever its bytes make a library raise."""
+    """Refuse in one line what is no file, or makes a library raise whatever it may."""
+    check_readable(path)
     try:
         yield
     except (FileFormatError, MemoryError):

@@ -323,12 +323,8 @@ class FeatureStore(Mapping[str, ShardedArray]):
         return list(dict.fromkeys(self.manifest.views[name].samples for name in names))
 
     def _common(self, names: Sequence[str]) -> list[str]:
-        first, *others = self._keys(names)
-        ids = self._ids_in(first)
-        for key in others:
-            there = set(self._ids_in(key))
-            ids = [sample for sample in ids if sample in there]
-        return ids
+        first, *others = map(self._ids_in, self._keys(names))
+        return sorted(set(first).intersection(*others)) if others else first
 
     def _array(self, name: str, ids: list[str] | None = None) -> ShardedArray:
         """A view's features, all or those of some samples."""

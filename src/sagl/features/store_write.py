@@ -39,7 +39,7 @@ from sagl.features.manifest import (
     line_fault,
     write_skipped,
 )
-from sagl.features.samples import file_error
+from sagl.features.samples import reading
 from sagl.storage import replacing, sha256, write_bytes, write_json
 
 __all__ = ["UnfinishedView", "begin", "finish", "piece_rows", "unfinished"]
@@ -78,7 +78,7 @@ def begin(
     for label in set(labels or ()):
         if fault := line_fault(label):
             raise ValueError(f"the label {label!r} cannot be kept: {fault}")
-    _refuse_other_directory(store)
+    _refuse_other_files(store, name)
     store.mkdir(parents=True, exist_ok=True)
     work = store / WORK / name
     with FileLock(store / _LOCK):
@@ -92,7 +92,6 @@ def begin(
                 )
             _clean_up(store, name)
             return None
-        _refuse_other_files(store / name)
         # Looked at under the lock: whoever has pieces to do keeps others from
         # finishing the view, and so from removing what is there.
         begun = UnfinishedView(store, name) if (work / _PLAN).exists() else None
@@ -133,13 +132,8 @@ class UnfinishedView:
     def __init__(self, store: Path, name: str) -> None:
         self.store, self.name = store, name
         self.work = store / WORK / name
-        try:
+        with reading(self.work / _PLAN, f"remove {self.work} to begin anew"):
             about = json.loads((self.work / _PLAN).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise file_error(
-                self.work / _PLAN,
-                f"is damaged ({error}); remove {self.work} to begin anew",
-            ) from None
         self.plan = Plan(**about["plan"])
         self.source: dict[str, Any] = about["source"]
         rows = min(_FILE_ROWS, -(-self.plan.n_samples // _FILES))
@@ -330,21 +324,15 @@ def _write_and_sync(file: IO[bytes], content: bytes | memoryview) -> None:
     os.fsync(file.fileno())
 
 
-def _refuse_other_directory(store: Path) -> None:
+def _refuse_other_files(store: Path, name: str) -> None:
     """A store is made in a new or empty directory, never among somebody's files."""
     if store.exists() and not store.is_dir():
         raise ValueError(f"{store} is a file; a feature store is a directory")
-    if not store.is_dir() or is_store(store):
-        return
-    if any(path.name != _LOCK for path in store.iterdir()):
+    if not is_store(store) and any(p.name != _LOCK for p in store.glob("*")):
         raise ValueError(
             f"{store} holds files and is no feature store; choose another directory"
         )
-
-
-def _refuse_other_files(directory: Path) -> None:
-    """What is to be a view's directory holds nothing that is not a view's."""
-    for path in directory.glob("*"):
+    for path in (store / name).glob("*"):
         if not re.fullmatch(r"\d+\.npy", path.name):
             raise ValueError(
                 f"{path} is in the way; move it, or name the view otherwise"

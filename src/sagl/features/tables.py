@@ -12,6 +12,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -32,16 +33,11 @@ _LABEL_HEADERS = {"label", "labels", "class", "target", "y"}
 
 def text_lines(path: Path) -> Iterator[str]:
     """Lines of a file of UTF-8 text, with their ends."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as text:
-            for line in text:
-                if "\0" in line:  # as UTF-16 and binary files have
-                    raise ValueError("it has a zero byte")
-                yield line
-    except ValueError as error:
-        raise file_error(
-            path, f"is not a text file ({error}); save it as UTF-8 text"
-        ) from None
+    with _reading(path), path.open(encoding="utf-8-sig", newline="") as text:
+        for line in text:
+            if "\0" in line:  # as UTF-16 and binary files have
+                raise ValueError("it has a zero byte")
+            yield line
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -49,14 +45,15 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     limit = csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
     try:
         reader = csv.reader(text_lines(path), delimiter=_delimiter(path), strict=True)
-        for cells in reader:
-            yield reader.line_num, cells
-    except csv.Error as error:
-        raise file_error(
-            path, f"is not a text file ({error}); save it as UTF-8 text"
-        ) from None
+        with _reading(path):
+            for cells in reader:
+                yield reader.line_num, cells
     finally:
         csv.field_size_limit(limit)
+
+
+def _reading(path: Path) -> AbstractContextManager[None]:
+    return reading(path, "save it as UTF-8 text")
 
 
 def _delimiter(path: Path) -> str:
