@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sagl.features.files import read_array, read_labels
+from sagl.features.split import read_views
 from tests.features.small_files import cut, numbers, refusal, write
 
 
@@ -208,9 +209,8 @@ def test_parquet_takes_no_column_from_the_folder(tmp_path: Path) -> None:
         ({"a": [["x"], ["y"]]}, "column 'a' holds string, expected numbers"),
         ({"a": pa.array(["x"]).dictionary_encode()}, "column 'a' holds dictionary<"),
         ({"a": [dt.date(2020, 1, 1)]}, "column 'a' holds date32[day], expected"),
-        ({"a": [1, 2], "b": [1, None]}, "row 1 (counting from 0), column 'b' is null"),
-        ({"a": [[1], None]}, "row 1 (counting from 0), column 'a' is null"),
-        ({"a": [[1, 2], [3, None]]}, "row 1 (counting from 0), column 'a', value 1 is"),
+        ({"a": [[1], None]}, "row 1 (counting from 0), column 'a' has 0 values"),
+        ({"a": [True, None]}, "holds values of type object, expected real numbers"),
         (
             {"a": [[1, 2], [3, 4], [5]]},
             "row 2 (counting from 0), column 'a' has 1 values, expected 2 as in row 0",
@@ -221,6 +221,18 @@ def test_parquet_takes_no_column_from_the_folder(tmp_path: Path) -> None:
 def test_parquet_refused(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
     path = write_parquet(tmp_path / "a.parquet", columns)
     assert message in refusal(read_array, path)
+
+
+@pytest.mark.parametrize(
+    "columns", [{"a": [1, 3], "b": [2, None]}, {"a": [[1, 2], [3, None]]}]
+)
+def test_what_is_null_in_parquet_is_refused_as_nan(
+    tmp_path: Path, columns: dict[str, Any]
+) -> None:
+    path = write_parquet(tmp_path / "a.parquet", columns)
+    np.testing.assert_array_equal(read_array(path), [[1, 2], [3, np.nan]])
+    with pytest.raises(ValueError, match=r"a\.parquet: .*NaN at row 1, column 1"):
+        read_views([f"v={path}"])
 
 
 def test_parquet_refuses_a_column_that_is_not_there(tmp_path: Path) -> None:

@@ -269,7 +269,10 @@ def _parquet_columns(path: Path, wanted: Sequence[str | None]) -> Columns:
 
 
 def read_parquet(path: Path, key: str | None) -> NDArray[Any]:
-    """Numbers: all columns side by side, or the rows of a single column of lists."""
+    """Numbers: all columns side by side, or the rows of a single column of lists.
+
+    What is null becomes NaN, which whoever uses the numbers refuses.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -290,30 +293,14 @@ def read_parquet(path: Path, key: str | None) -> NDArray[Any]:
                 f"column {name!r} holds {number}, expected numbers; drop it, or choose "
                 f"the column of features, {path.name}::COLUMN on the command line",
             )
-        _check_no_null(path, name, column)
     if not lists:
         return np.column_stack([column.to_numpy() for column in columns.values()])
-    lengths = pc.list_value_length(column).to_numpy()
-    width = int(lengths[0])
-    if (lengths != width).any():
-        row = int(np.argmax(lengths != width))
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
+    if (lengths != lengths[0]).any():
+        row = int(np.argmax(lengths != lengths[0]))
         raise file_error(
             path,
             f"row {row} (counting from 0), column {name!r} has {lengths[row]} values, "
-            f"expected {width} as in row 0; make all lists equally long",
+            f"expected {lengths[0]} as in row 0; make all lists equally long",
         )
-    values = pc.list_flatten(column)
-    _check_no_null(path, name, values, width)
-    return np.asarray(values.to_numpy()).reshape(len(column), width)
-
-
-def _check_no_null(path: Path, name: str, column: Any, width: int = 1) -> None:
-    """Refuse what is missing, in cells of ``width`` values."""
-    if column.null_count:
-        row, i = divmod(int(np.argmax(column.is_null().to_numpy())), width)
-        value = f", value {i}" if width > 1 else ""
-        raise file_error(
-            path,
-            f"row {row} (counting from 0), column {name!r}{value} is null; fill it or "
-            "drop the row",
-        )
+    return np.asarray(pc.list_flatten(column).to_numpy()).reshape(len(column), -1)
