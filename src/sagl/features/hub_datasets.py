@@ -18,9 +18,8 @@ from sagl.features.samples import (
     ListedSamples,
     Unreadable,
     check_sample_text,
-    column_labels,
+    choose_columns,
     file_error,
-    pick_columns,
 )
 
 PREFIX = "hf-dataset"
@@ -83,37 +82,35 @@ def open_hub_dataset(
     data = _choose_split(where, loaded, split)
     if not len(data):
         raise file_error(where, "holds no rows")
-    names, features = data.column_names, data.features
-    types = {name: _kind(datasets, feature) for name, feature in features.items()}
-    required = label_column is not None
+    types = {name: _kind(datasets, feature) for name, feature in data.features.items()}
     wanted = kind or ("image" if "image" in types.values() else "text")
-    column, label_column = pick_columns(
+    column, _, ids, labels = choose_columns(
         where,
-        names,
+        data.column_names,
         [name for name, type_ in types.items() if type_ == wanted],
+        lambda name: _strings(data, name),
         column,
         id_column,
         label_column,
     )
-    own_kind = types[column]
-    if own_kind is None:
+    if types[column] is None:
         raise file_error(
             where,
-            f"column {column!r} holds {features[column]}, neither pictures nor "
+            f"column {column!r} holds {data.features[column]}, neither pictures nor "
             "strings; choose another (--column)",
         )
-    if kind not in (None, own_kind):
-        raise file_error(where, f"column {column!r} holds {own_kind}s, not {kind}s")
-    known = [] if label_column is None else _label_names(data, label_column)
-    labels = column_labels(where, label_column, known, required=required)
-    ids = list(map(str, range(len(data)) if id_column is None else data[id_column]))
+    if kind not in (None, types[column]):
+        raise file_error(
+            where, f"column {column!r} holds {types[column]}s, not {kind}s"
+        )
     values = data.select_columns([column])
-    if own_kind == "image":
+    if types[column] == "image":
         require_pillow()
         values = values.cast_column(column, datasets.Image(decode=False))
+    ids = ids or list(map(str, range(len(data))))
     about = {"reader": "hugging face", "path": str(where), "split": split}
     about |= {"column": column, "id_column": id_column}
-    return HubSamples(own_kind, ids, labels, about, 0, column, values)
+    return HubSamples(types[column] or wanted, ids, labels, about, 0, column, values)
 
 
 def _choose_split(where: Path, loaded: Any, split: str | None) -> Any:
@@ -135,7 +132,7 @@ def _kind(datasets: Any, feature: Any) -> Kind | None:
     return "text" if is_text else None
 
 
-def _label_names(data: Any, column: str) -> list[str | None]:
+def _strings(data: Any, column: str) -> list[str | None]:
     """Names of classes where they are known, else the values."""
     names = getattr(data.features[column], "names", None)
     if names is None:

@@ -24,10 +24,9 @@ from sagl.features.samples import (
     Texts,
     check_filled,
     check_readable,
-    column_labels,
+    choose_columns,
     file_error,
     first_repeat,
-    pick_columns,
     shorten,
 )
 from sagl.features.shards import open_shards, tars_in
@@ -209,28 +208,22 @@ def open_table(
     """Texts, or images by their paths, from a column of a table.
 
     The id is the one in ``id_column``, or the path of an image, or the number of a
-    text's row, counted from 0. A column ``label`` that nobody asked for gives labels
-    only if it is filled throughout.
+    text's row, counted from 0.
     """
     path = Path(source).expanduser()
     columns = read_columns(path, [column, id_column, label_column])
-    names = list(columns)
-    required = label_column is not None
-    column, label_column = pick_columns(
-        path, names, names, column, id_column, label_column
+    names, strings = list(columns), columns.__getitem__
+    column, label_column, ids, labels = choose_columns(
+        path, names, names, strings, column, id_column, label_column
     )
-    known = columns.get(label_column or "", [])
-    labels = column_labels(path, label_column, known, required=required)
     about = {
         "reader": "table",
         "path": str(path),
         "column": column,
         "id_column": id_column,
-        "label_column": None if labels is None else label_column,
+        "label_column": label_column,
     }
-    values, ids = columns[column], None
-    if id_column is not None:
-        ids = check_filled(path, id_column, columns[id_column], "id")
+    values = columns[column]
     filled = ((f"row {row}", v) for row, v in enumerate(values) if v and v.strip())
     if _decide_kind(path, kind, filled) == "text":
         ids = ids or list(map(str, range(len(values))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -233,26 +233,29 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def pick_columns(
+def choose_columns(
     path: Path,
-    names: Sequence[str],
+    names: list[str],
     candidates: Sequence[str],
+    strings: Callable[[str], Sequence[str | None]],
     column: str | None,
     id_column: str | None,
     label_column: str | None,
-) -> tuple[str, str | None]:
-    """The columns of samples and of labels: those named, or where it is clear.
+) -> tuple[str, str | None, list[str] | None, list[str] | None]:
+    """The columns of samples and of labels; the ids and the labels, if there are any.
 
-    Without ``column`` it is the only one of the ``candidates`` that is neither ids nor
-    labels; without ``label_column`` one named ``label`` gives the labels.
+    ``strings`` gives the values of a column. Without ``column`` samples are in the only
+    one of the ``candidates`` that is neither ids nor labels. Without ``label_column``
+    one named ``label`` gives the labels, if it is filled throughout.
     """
     for name in (column, id_column, label_column):
         if name is not None:
-            choose_key(path, name, list(names), "column")
-    if label_column is None and "label" in names and "label" not in (column, id_column):
-        label_column = "label"
+            choose_key(path, name, names, "column")
+    labelled_by = label_column
+    if labelled_by is None and "label" in names and "label" not in (column, id_column):
+        labelled_by = "label"
     if column is None:
-        others = [name for name in candidates if name not in (id_column, label_column)]
+        others = [name for name in candidates if name not in (id_column, labelled_by)]
         if len(others) != 1:
             raise file_error(
                 path,
@@ -260,7 +263,17 @@ def pick_columns(
                 "(--column)",
             )
         column = others[0]
-    return column, label_column
+    ids = labels = None
+    if id_column is not None:
+        ids = check_filled(path, id_column, strings(id_column), "id")
+    if labelled_by is not None:
+        try:
+            labels = check_filled(path, labelled_by, strings(labelled_by), "label")
+        except FileFormatError:
+            if label_column is not None:
+                raise
+            labelled_by = None
+    return column, labelled_by, ids, labels
 
 
 def check_filled(
@@ -277,17 +290,3 @@ def check_filled(
             )
         filled.append(value)
     return filled
-
-
-def column_labels(
-    path: Path, column: str | None, values: Sequence[str | None], *, required: bool
-) -> list[str] | None:
-    """Labels of all samples; unless ``required``, None where some are missing."""
-    if column is None:
-        return None
-    try:
-        return check_filled(path, column, values, "label")
-    except FileFormatError:
-        if required:
-            raise
-        return None
