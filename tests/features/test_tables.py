@@ -280,4 +280,4 @@ def test_labels_of_parquet_refused(tmp_path: Path) -> None:
         read_labels, null
     )
     lists = write_parquet(tmp_path / "c.parquet", {"label": [[1], [2]]})
-    assert "column 'label' holds list<" in refusal(read_labels, lists, "label")
+    assert "column 'label' holds list<" in refusal(read_labels, lists)

@@ -94,7 +94,7 @@ def open_folder(source: str, split: str | None = None) -> ImageFiles:
         )
     labels = None
     if all("/" in path for path in paths):
-        labels = [_printable(path.partition("/")[0]) for path in paths]
+        labels = [printable(path.partition("/")[0]) for path in paths]
         if len(set(labels)) == 1:
             labels = None
         elif {label.lower() for label in labels} <= _SPLITS:
@@ -104,19 +104,8 @@ def open_folder(source: str, split: str | None = None) -> ImageFiles:
                 "(--split), or give its path",
             )
     about = {"reader": "folder", "path": str(folder), "split": split}
-    return open_paths(root, paths, labels, about, ignored)
-
-
-def open_paths(
-    root: Path,
-    paths: list[str],
-    labels: list[str] | None,
-    source: dict[str, Any],
-    ignored: int = 0,
-) -> ImageFiles:
-    """Images by their path below ``root``, which is also their id."""
-    ids = [_printable(path) for path in paths]
-    return ImageFiles("image", ids, labels, source, ignored, root, paths)
+    ids = list(map(printable, paths))
+    return ImageFiles("image", ids, labels, about, ignored, root, paths)
 
 
 def find_images(root: Path) -> tuple[list[str], int]:
@@ -152,7 +141,7 @@ def _refuse(error: OSError) -> None:
     )
 
 
-def _printable(path: str) -> str:
+def printable(path: str) -> str:
     """Bytes of a file name that are not UTF-8, written as \\xNN."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sagl.features.images import ImageFiles, find_images, open_paths
+from sagl.features.images import ImageFiles, find_images, printable
 from sagl.features.samples import file_error, reading
 from sagl.features.tables import read_columns, text_lines
 
@@ -74,7 +74,9 @@ def open_dataset(source: str, split: str | None = None) -> ImageFiles:
     expected = {"train": data.n_train, "test": data.n_test}.get(split)
     about: dict[str, Any] = {"reader": "data set", "name": name, "path": str(root)}
     about |= {"split": split, "expected_samples": expected}
-    return open_paths(base, [path for path, _ in rows], [y for _, y in rows], about)
+    paths, labels = [path for path, _ in rows], [label for _, label in rows]
+    ids = list(map(printable, paths))
+    return ImageFiles("image", ids, labels, about, 0, base, paths)
 
 
 def _by_lists(

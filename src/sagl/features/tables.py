@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
@@ -151,7 +151,7 @@ def read_columns(
     match path.suffix.lower():
         case ".parquet":
             with reading(path):
-                columns = _parquet_columns(path, wanted)
+                columns = _parquet_columns(path, wanted, labels=labels)
         case ".jsonl":
             columns = _json_columns(path)
         case _:
@@ -221,50 +221,54 @@ def _string(value: Any) -> str | None:
     return None if value is None or isinstance(value, dict | list) else str(value)
 
 
-def _read_parquet(
-    path: Path, choose: Callable[[Any, list[str]], list[str]]
-) -> dict[str, Any]:
-    """Columns chosen by the schema and the names that are no row index of pandas."""
+def _parquet_schema(path: Path) -> tuple[Any, list[str]]:
+    """The schema, and the names of columns that are no row index of pandas."""
     import pyarrow.parquet as pq
 
+    schema = pq.read_schema(path)
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return schema, [name for name in schema.names if name not in index]
+
+
+def _read_parquet(path: Path, names: list[str]) -> dict[str, Any]:
+    import pyarrow.parquet as pq
+
+    _check_names(path, names)
     with pq.ParquetFile(path) as file:
-        schema = file.schema_arrow
-        index = (schema.pandas_metadata or {}).get("index_columns", [])
-        names = choose(schema, [name for name in schema.names if name not in index])
-        _check_names(path, names)
         table = file.read(columns=names)
     if table.num_rows == 0:
         raise file_error(path, "holds no rows; write one row per sample")
     return {name: table.column(name) for name in names}
 
 
-def _parquet_columns(path: Path, wanted: Sequence[str | None]) -> Columns:
+def _parquet_columns(
+    path: Path, wanted: Sequence[str | None], *, labels: bool
+) -> Columns:
     """Columns of one number or string per cell: those named, or all that are so."""
     from pyarrow import types
-
-    named = [name for name in wanted if name is not None]
 
     def is_plain(type_: Any) -> bool:
         binary = types.is_binary(type_) or types.is_large_binary(type_)
         return not (types.is_nested(type_) or binary)
 
-    def choose(schema: Any, others: list[str]) -> list[str]:
-        plain = {field.name for field in schema if is_plain(field.type)}
-        for name in named:
-            choose_key(path, name, schema.names, "column")
-            if name not in plain:
-                raise file_error(
-                    path,
-                    f"column {name!r} holds {schema.field(name).type}, expected "
-                    "strings; pictures inside of parquet files are read by "
-                    f"hf-dataset:{path.parent}",
-                )
-        if wanted[0] is not None:  # the column is known: leave the others unread
-            others = [name for name in others if name == "label"]
-        kept = {*named, *plain.intersection(others)}
-        return [name for name in schema.names if name in kept]
-
-    columns = _read_parquet(path, choose)
+    schema, others = _parquet_schema(path)
+    plain = {field.name for field in schema if is_plain(field.type)}
+    named = [name for name in wanted if name is not None]
+    if labels and not named and "label" in others:
+        named = ["label"]
+    if labels or wanted[0] is not None:  # what is read is known: leave others unread
+        others = [name for name in others if name == "label" or not named]
+    for name in named:
+        choose_key(path, name, schema.names, "column")
+        if name not in plain:
+            raise file_error(
+                path,
+                f"column {name!r} holds {schema.field(name).type}, expected strings; "
+                "pictures inside of parquet files are read by "
+                f"hf-dataset:{path.parent}",
+            )
+    kept = {*named, *plain.intersection(others)}
+    columns = _read_parquet(path, [name for name in schema.names if name in kept])
     return {k: [_string(v) for v in c.to_pylist()] for k, c in columns.items()}
 
 
@@ -276,12 +280,10 @@ def read_parquet(path: Path, key: str | None) -> NDArray[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    def choose(schema: Any, others: list[str]) -> list[str]:
-        if key is None:
-            return others
-        return [choose_key(path, key, schema.names, "column")]
-
-    columns = _read_parquet(path, choose)
+    schema, names = _parquet_schema(path)
+    if key is not None:
+        names = [choose_key(path, key, schema.names, "column")]
+    columns = _read_parquet(path, names)
     [name, column], *others = columns.items()
     is_list = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     lists = not others and any(check(column.type) for check in is_list)
