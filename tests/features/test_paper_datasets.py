@@ -135,11 +135,15 @@ def test_broken_kitti(tmp_path):
     make_kitti(tmp_path)
     path = tmp_path / "training/label_2/000003.txt"
     lines(path, "Car 0.0 0")
-    message = refused(f"kitti:{tmp_path}", "all")
-    assert message.startswith(f"{path}: ")
-    assert "'Car 0.0 0' has no distance as its 14th value" in message
+    assert refused(f"kitti:{tmp_path}", "all").startswith(
+        f"{path}: 'Car 0.0 0' has no distance as its 14th value"
+    )
+    path.write_text("")
+    every = open_samples(f"kitti:{tmp_path}", split="all")
+    labels = dict(zip(every.ids, every.labels, strict=True))
+    assert labels["training/image_2/000003.png"] == "no vehicle"
     path.unlink()
-    assert refused(f"kitti:{tmp_path}", "all").startswith(f"{path}: no such file")
+    assert refused(f"kitti:{tmp_path}", "all").startswith(f"{path}: cannot be read")
 
 
 def make_flowers(root: Path) -> None:

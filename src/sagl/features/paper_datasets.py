@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sagl.features.images import ImageFiles, find_images, printable
 from sagl.features.samples import file_error, reading
-from sagl.features.tables import read_columns, text_lines
+from sagl.features.tables import read_columns
 
 __all__ = ["DATASETS", "PaperData", "open_dataset"]
 
@@ -175,16 +175,20 @@ def _kitti(data: PaperData, root: Path, base: Path, split: str) -> Rows:
     for row in {"train": order[:cut], "test": order[cut:]}.get(split, order):
         name = names[row]
         path = base / "training/label_2" / f"{Path(name).stem}.txt"
-        depths = []
+        nearest, label = np.inf, "no vehicle"
         for line in read_names(path):
-            if line.split()[0] in ("Car", "Van", "Truck"):
-                with reading(path, f"{line!r} has no distance as its 14th value"):
-                    depths.append(float(line.split()[13]))
-        nearest = min(depths, default=None)
-        label = "no vehicle"
-        if nearest is not None:
-            distances = ("up to 8 m", "up to 20 m", "farther")
-            label = distances[np.searchsorted((8, 20), nearest)]
+            kind, *values = line.split()
+            if kind in ("Car", "Van", "Truck"):
+                try:
+                    nearest = min(nearest, float(values[12]))
+                except (IndexError, ValueError):
+                    raise file_error(
+                        path,
+                        f"{line!r} has no distance as its 14th value; download it "
+                        "again",
+                    ) from None
+                far = "up to 20 m" if nearest <= 20 else "farther"
+                label = "up to 8 m" if nearest <= 8 else far
         yield f"training/image_2/{name}", label
 
 
@@ -246,8 +250,11 @@ def _imagenet_answers(
 
 def read_names(path: Path) -> list[str]:
     """Lines of a list that are neither blank nor comments."""
-    with reading(path, "download it again"):
-        lines = [line.strip() for line in text_lines(path)]
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise file_error(path, f"cannot be read ({error}); download it again") from None
+    lines = (line.strip() for line in text.split("\n"))
     return [line for line in lines if line and not line.startswith("#")]
 
 
