@@ -442,8 +442,18 @@ def test_exif_rotation(orientation, form):
     assert image.getexif().get(0x0112) is None  # nobody turns it again
 
 
-def test_damaged_exif_leaves_the_pixels():
-    data = encoded(noise(), "JPEG", exif=b"Exif\0\0II*\0\xff\xff\xff\xff garbage")
+# To be turned, with a width that is a word: Pillow reads it, and fails to write it.
+WORD_FOR_A_WIDTH = bytes.fromhex(
+    "4578696600004d4d002a00000008000201000002000000060000002601120003000000010006"
+    "00000000000068656c6c6f00"
+)
+
+
+@pytest.mark.parametrize(
+    "exif", [b"Exif\0\0II*\0\xff\xff\xff\xff garbage", WORD_FOR_A_WIDTH]
+)
+def test_damaged_exif_leaves_the_pixels(exif):
+    data = encoded(noise(), "JPEG", exif=exif)
     assert image_from_bytes(data).size == (40, 30)
 
 

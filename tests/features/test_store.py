@@ -205,6 +205,13 @@ def test_the_same_view_again_is_no_change_and_another_is_refused(store):
     assert tree(store[0]) == before
 
 
+def test_other_labels_of_the_same_samples_are_refused(store):
+    ids = [f"{i}.jpg" for i in range(9)]
+    with pytest.raises(ValueError, match="the same samples have other labels now"):
+        write_view(store[0], "c", ids, numbers(9, 2), labels=ids)
+    assert FeatureStore.open(store[0]).names == ("a", "b")
+
+
 def test_bad_input_is_refused_before_anything_is_written(tmp_path):
     path = tmp_path / "s"
 
@@ -228,6 +235,8 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path):
 def test_other_peoples_files_are_left_alone(tmp_path):
     (tmp_path / "v").mkdir()
     (tmp_path / "v" / "00001.npy").write_text("precious")
+    with pytest.raises(ValueError, match=r"00001\.npy is a file; a feature store is"):
+        write_view(tmp_path / "v" / "00001.npy", "v", ["a"], numbers(1, 2))
     with pytest.raises(ValueError, match="holds files and is no feature store"):
         write_view(tmp_path, "v", ["a"], numbers(1, 2))
     assert tree(tmp_path) == {"v/00001.npy": b"precious"}

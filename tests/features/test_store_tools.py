@@ -130,6 +130,13 @@ def test_parts_made_in_different_ways_are_refused(tmp_path):
         merge([tmp_path / "0", tmp_path / "1"], tmp_path / "all")
 
 
+def test_a_view_finished_here_and_begun_there_is_refused(tmp_path):
+    extract(Words(70), {"v": Letters()}, tmp_path / "whole", workers=0)
+    extract(Words(70), {"v": Letters()}, tmp_path / "half", workers=0, share=(0, 2))
+    with pytest.raises(ValueError, match=r"half: view 'v' is not finished here, and"):
+        merge([tmp_path / "whole", tmp_path / "half"], tmp_path / "all")
+
+
 def test_places(tmp_path):
     write_view(tmp_path / "0", "a", ["x"], numbers(1, 3))
     (tmp_path / "there").mkdir()

@@ -197,7 +197,12 @@ def _decode(stream: IO[bytes]) -> PILImage:
         warnings.simplefilter("ignore")
         try:
             with Image.open(stream, formats=_formats()) as image:
-                _check_size(*image.size)
+                width, height = image.size
+                if width * height > MAX_PIXELS:
+                    raise Unreadable(
+                        f"{width} x {height} pixels, more than {MAX_PIXELS:,}: may be "
+                        "a decompression bomb; shrink it"
+                    )
                 image.load()
                 return _to_rgb(_upright(image))
         except Unreadable:
@@ -230,16 +235,6 @@ def _why_not_identified(stream: IO[bytes]) -> str:
     if start[4:8] == b"ftyp" and start[8:12] in _HEIC_BRANDS:
         return "HEIC picture, which Pillow does not read; convert it to JPEG or PNG"
     return "not a picture, or its start is damaged"
-
-
-def _check_size(width: int, height: int) -> None:
-    if width * height > MAX_PIXELS:
-        raise Unreadable(
-            f"{width} x {height} pixels, more than {MAX_PIXELS:,}: may be a "
-            "decompression bomb; shrink it"
-        )
-    if width * height == 0:
-        raise Unreadable(f"{width} x {height} pixels: nothing to see")
 
 
 def _upright(image: PILImage) -> PILImage:

@@ -12,7 +12,6 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
@@ -56,8 +55,7 @@ _BLOCK_ROWS = 4096
 def verify(path: str | Path) -> list[str]:
     """What is wrong with a store, one line per fault; an empty list when nothing is.
 
-    Reads everything: checksums, numbers of rows, ids that are not sorted or repeated,
-    and values that are NaN or infinite.
+    Reads everything: checksums, numbers of rows, and values that are NaN or infinite.
     """
     store = Path(path)
     manifest = Manifest.open(store)
@@ -87,17 +85,12 @@ def _sample_faults(manifest: Manifest, key: str) -> Iterator[str]:
         files[manifest.labels_file(key)] = samples.labels_sha256
     for path, checksum in files.items():
         try:
-            lines = read_lines(path, samples.rows)
+            read_lines(path, samples.rows)
         except FileFormatError as error:
             yield str(error)
             continue
         if sha256(path) != checksum:
             yield f"{path}: its content is not what was written; copy it back"
-        elif path == manifest.ids_file(key):
-            for row, (a, b) in enumerate(pairwise(lines), 1):
-                if a >= b:
-                    yield f"{path}: line {row + 1}, {b!r}, does not come after {a!r}"
-                    break
 
 
 def _view_faults(store: Path, view: StoredView) -> Iterator[str]:
