@@ -191,17 +191,17 @@ def _merge_into(target: Path, paths: Sequence[Path]) -> None:
 def _gather(target: Path, name: str, views: Sequence[UnfinishedView]) -> None:
     """A view whose files were written into several stores."""
     first = views[0]
-    gathered = begin(target, name, first.plan, *first.samples(), first.source)
-    assert gathered is not None, "the target is new"
+    begin(target, name, first.plan, *first.samples(), first.source)
     for view in views:
         if view.plan != first.plan:
             raise ValueError(
                 f"{view.store}: view {name!r} was begun in another way than in "
                 f"{first.store}; extract both with the same options"
             )
-        gathered.adopt(view)
+        view.copy_files(target)
     if not finish(target, name):
-        raise _missing(gathered, ", ".join(f"{view.store}" for view in views))
+        stores = ", ".join(f"{view.store}" for view in views)
+        raise _missing(UnfinishedView(target, name), stores)
 
 
 def _copy(target: Path, name: str, stores: Sequence[FeatureStore]) -> None:

@@ -40,7 +40,7 @@ from sagl.features.manifest import (
     write_skipped,
 )
 from sagl.features.samples import reading
-from sagl.storage import replacing, sha256, write_bytes, write_json
+from sagl.storage import sha256, write_bytes, write_json
 
 __all__ = ["UnfinishedView", "begin", "finish", "piece_rows", "unfinished"]
 
@@ -95,7 +95,12 @@ def begin(
         # Looked at under the lock: whoever has pieces to do keeps others from
         # finishing the view, and so from removing what is there.
         begun = UnfinishedView(store, name) if (work / _PLAN).exists() else None
-        if begun is None or not begun.continues(plan):
+        if begun is not None and begun.plan != plan and begun.has_pieces:
+            raise ValueError(
+                f"{work}: view {name!r} was begun {_difference(begun.plan, plan)}; "
+                "give the same again, or remove this directory to begin anew"
+            )
+        if begun is None or begun.plan != plan:
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir(parents=True)
             samples = {"ids": list(ids), "labels": labels and list(labels)}
@@ -161,16 +166,6 @@ class UnfinishedView:
         samples = json.loads((self.work / _SAMPLES).read_text(encoding="utf-8"))
         return samples["ids"], samples["labels"]
 
-    def continues(self, plan: Plan) -> bool:
-        """Whether this is the same view; refuses to throw pieces of another away."""
-        if self.plan != plan and self.has_pieces:
-            raise ValueError(
-                f"{self.work}: view {self.name!r} was begun "
-                f"{_difference(self.plan, plan)}; give the same again, or remove this "
-                "directory to begin anew"
-            )
-        return self.plan == plan
-
     def write(self, piece: int, features: NDArray[Any], skipped: Skipped) -> None:
         """Features of a piece, (rows, dim), and those samples that are left out.
 
@@ -178,15 +173,13 @@ class UnfinishedView:
         """
         self.files[piece // self.pieces_per_file].append(piece, features, skipped)
 
-    def adopt(self, other: UnfinishedView) -> None:
-        """Take over complete files of the same view in another store."""
-        for mine, theirs in zip(self.files, other.files, strict=True):
-            if mine.pending and not theirs.pending:
-                features = theirs.path if theirs.path.exists() else theirs.partial
-                for source in (features, theirs.journal):  # which counts the rows
-                    with replacing(self.work / source.name) as temporary:
-                        shutil.copyfile(source, temporary)
-                mine.entries = theirs.entries
+    def copy_files(self, store: Path) -> None:
+        """Bring complete files to another store in which this view was begun."""
+        for file in self.files:
+            if not file.pending:
+                features = file.path if file.path.exists() else file.partial
+                for source in (features, file.journal):  # which counts the rows
+                    shutil.copyfile(source, store / WORK / self.name / source.name)
 
     def enter(self, manifest: Manifest) -> None:
         """Give the files their names and write the manifest with this view in it."""
