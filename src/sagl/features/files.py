@@ -104,7 +104,7 @@ def read_labels(path: str | os.PathLike[str], key: str | None = None) -> Array:
     Parameters
     ----------
     path : str or path
-        A file of one of the kinds of :func:`read_array`. In a table the column named
+        A file of one of the formats of :func:`read_array`. In a table the column named
         ``label`` is taken, or the only column. A file of text with a single column may
         begin with a header: ``label``, ``labels``, ``class``, ``target`` or ``y``, or
         any word above numbers.

@@ -321,7 +321,8 @@ def _refuse_other_files(store: Path, name: str) -> None:
     """A store is made in a new or empty directory, never among somebody's files."""
     if store.exists() and not store.is_dir():
         raise ValueError(f"{store} is a file; a feature store is a directory")
-    if not is_store(store) and any(p.name != _LOCK for p in store.glob("*")):
+    others = {path.name for path in store.glob("*")} - {_LOCK}
+    if others and not is_store(store):  # in this order: others may just begin it
         raise ValueError(
             f"{store} holds files and is no feature store; choose another directory"
         )
