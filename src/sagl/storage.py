@@ -56,9 +56,13 @@ def check_writable(path: Path, rule: str, *suffixes: str) -> None:
         raise ValueError(f"{path}: there is no directory {path.parent}; make it first")
 
 
-def write_text(path: Path, text: str) -> None:
+def write_bytes(path: Path, content: bytes) -> None:
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -71,8 +75,7 @@ def write_tensors(
     """A safetensors file of the tensors, moved to the CPU, with their checksum."""
     on_cpu = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     signed = {**(metadata or {}), _CHECKSUM: tensors_sha256(on_cpu)}
-    with replacing(path) as temporary:
-        temporary.write_bytes(tensors_to_bytes(on_cpu, signed))
+    write_bytes(path, tensors_to_bytes(on_cpu, signed))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -142,10 +142,7 @@ class Views:
         if self.values_checked:
             return
         for name, array in self.items():
-            step = max(1, _SCAN_VALUES // array.shape[1])
-            for start in range(0, len(array), step):
-                with np.errstate(over="ignore"):
-                    block = np.asarray(array[start : start + step]).astype(np.float32)
+            for start, block in _scan(array):
                 bad = ~np.isfinite(block)
                 if bad.any():
                     row, column = (int(i) for i in np.argwhere(bad)[0])
@@ -161,18 +158,21 @@ class Views:
     def check_spread(self) -> None:
         """Refuse a view in which all samples are the same."""
         for name, array in self.items():
-            step = max(1, _SCAN_VALUES // array.shape[1])
             first = np.asarray(array[:1], dtype=np.float32)  # as training sees it
-            if all(
-                (
-                    np.asarray(array[start : start + step], dtype=np.float32) == first
-                ).all()
-                for start in range(0, len(array), step)
-            ):
+            if all((block == first).all() for _, block in _scan(array)):
                 raise ValueError(
                     f"view {name!r} is constant: all {len(array)} rows are equal, so "
                     "it cannot tell samples apart; leave it out"
                 )
+
+
+def _scan(array: Array) -> Iterator[tuple[int, Float]]:
+    """Some rows after others as float32, each with the number of its first row."""
+    step = max(1, _SCAN_VALUES // array.shape[1])
+    for start in range(0, len(array), step):
+        with np.errstate(over="ignore"):
+            block = np.asarray(array[start : start + step]).astype(np.float32)
+        yield start, block
 
 
 def _named_arrays(

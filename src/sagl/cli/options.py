@@ -23,7 +23,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from sagl.estimator import SAGL
-    from sagl.features.split import Input
+    from sagl.features.store import Joined
 
 
 def option(
@@ -105,7 +105,7 @@ def loaded(
     view: list[str] | None = FILES,
     join: str | None = JOIN,
     device: str = DEVICE,
-) -> tuple[Path, SAGL, Input]:
+) -> tuple[Path, SAGL, Joined]:
     """A run, its model, and views to ask it about."""
     from sagl.estimator import SAGL
     from sagl.features.split import read_input

@@ -11,12 +11,12 @@ from sagl.cli.options import JSON, loaded, option, print_json, takes
 
 if TYPE_CHECKING:
     from sagl.estimator import SAGL
-    from sagl.features.split import Input
+    from sagl.features.store import Joined
 
 
 @takes(loaded)
 def predict(
-    opened: tuple[Path, SAGL, Input],
+    opened: tuple[Path, SAGL, Joined],
     out: Path = option(..., "A .csv of clusters and confidences, or .npy of clusters."),
     agreement: float | None = option(
         None,

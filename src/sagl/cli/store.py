@@ -40,7 +40,7 @@ def verify(path: Path = STORE_PATH, as_json: bool = JSON) -> None:
 
     Ends with exit code 1 when something is wrong.
     """
-    from sagl.features.store import verify as find_faults
+    from sagl.features.store_tools import verify as find_faults
 
     faults = find_faults(path)
     if as_json:
@@ -64,7 +64,7 @@ def merge(
     as_json: bool = JSON,
 ) -> None:
     """Make one store of several, or finish one that several processes wrote to."""
-    from sagl.features.store import merge as merge_stores
+    from sagl.features.store_tools import merge as merge_stores
 
     answer(_facts(merge_stores(paths, out)), as_json, _show)
 
@@ -80,7 +80,7 @@ def export(
 ) -> None:
     """Write one file per view, the ids and the labels for other tools."""
     from sagl.features.store import FeatureStore
-    from sagl.features.store import export as export_store
+    from sagl.features.store_tools import export as export_store
 
     files = export_store(
         FeatureStore.open(path),

@@ -35,8 +35,8 @@ from sagl.estimator import SAGL
 from sagl.evaluation.metrics import clustering_accuracy, clustering_scores
 from sagl.features.backbones import parse_backbones
 from sagl.features.extraction import extract_source
-from sagl.features.split import Input, Source, open_input, read_input
-from sagl.features.store import Join, is_store
+from sagl.features.split import Source, open_input, read_input
+from sagl.features.store import Join, Joined, is_store
 from sagl.model import COUNT, RESTARTS
 from sagl.run import FEATURES, GRAPH, GRAPH_LIMIT, SOURCE, refuse_existing_run
 from sagl.selection import label_free_score
@@ -73,7 +73,7 @@ def fit_run(
     if graph if graph is not None else len(views) <= GRAPH_LIMIT:
         with replacing(out / GRAPH) as temporary, temporary.open("wb") as file:
             save_npz(file, model.attention_graph(views, together=True))
-    if source is not None:
+    if source:
         write_json(out / SOURCE, dict(source))
     model.save(out, ids=ids)
     for name in (FILE_NAME, COUNT):
@@ -93,7 +93,7 @@ def run_input(
     names: Sequence[str] | None = None,
     join: Join | None = None,
     **options: Any,
-) -> Input:
+) -> Joined:
     """The views to fit: from files, from a store, or extracted into ``out/features``.
 
     ``options`` are those of ``extract_source``. An interrupted extraction is taken up.
@@ -109,7 +109,7 @@ def run_input(
     extract_source(source, backbones or (), out / FEATURES, **options)
     # What one model could not read, all do without.
     given = open_input(out / FEATURES, names or wanted, join or "inner")
-    return replace(given, source={**(given.source or {}), "store": FEATURES})
+    return replace(given, source={**given.source, "store": FEATURES})
 
 
 @dataclass(frozen=True)

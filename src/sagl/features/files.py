@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,19 +18,19 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from sagl.features.samples import (
     FileFormatError,
-    check_readable,
     choose_key,
     file_error,
+    reading,
 )
 from sagl.features.tables import (
+    read_columns,
     read_number_table,
     read_parquet,
-    read_parquet_labels,
-    read_text_labels,
+    read_table_labels,
 )
 from sagl.storage import check_writable, replacing, write_text
 
@@ -106,7 +104,7 @@ def read_labels(path: str | os.PathLike[str], key: str | None = None) -> Array:
     Parameters
     ----------
     path : str or path
-        A file of one of the kinds of :func:`read_array`. In a table the column named
+        A file of one of the formats of :func:`read_array`. In a table the column named
         ``label`` is taken, or the only column. A file of text with a single column may
         begin with a header: ``label``, ``labels``, ``class``, ``target`` or ``y``, or
         any word above numbers.
@@ -140,9 +138,19 @@ def read_labels(path: str | os.PathLike[str], key: str | None = None) -> Array:
             "save a one-dimensional array",
         )
     if labels.dtype.kind == "S":
-        labels = _decoded(path, labels)
+        with reading(path):
+            labels = np.char.decode(labels, "utf-8")
     if labels.dtype.kind == "f":
-        labels = _whole(path, labels)
+        numbers = labels.astype(np.float64)
+        bad = (numbers != np.floor(numbers)) | ~(np.abs(numbers) < 2.0**63)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise file_error(
+                path,
+                f"label {row} (counting from 0) is {labels[row]}; labels must be whole "
+                "64-bit numbers or strings, without missing values",
+            )
+        labels = labels.astype(np.int64)
     if labels.dtype.kind not in "biuU":
         raise file_error(
             path,
@@ -181,113 +189,43 @@ def parse_view_option(text: str) -> tuple[str, Path, str | None]:
 
 
 def _read(path: Path, key: str | None, readers: Mapping[str, Reader]) -> Array:
-    check_readable(path)
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise file_error(
-            path, f"unsupported suffix {path.suffix!r}; use one of {', '.join(readers)}"
-        )
-    try:
-        return reader(path, key)
-    except OSError as exc:
-        raise file_error(path, f"cannot be read: {exc}") from exc
+    with reading(path):
+        if path.suffix.lower() in readers:
+            return readers[path.suffix.lower()](path, key)
+    raise file_error(
+        path, f"unsupported suffix {path.suffix!r}; use one of {', '.join(readers)}"
+    )
 
 
-def _decoded(path: Path, labels: Array) -> Array:
-    try:
-        return np.char.decode(labels, "utf-8")
-    except UnicodeDecodeError as exc:
-        raise file_error(
-            path, f"holds labels that are not UTF-8 ({exc}); save them as strings"
-        ) from None
-
-
-def _whole(path: Path, labels: Array) -> Array:
-    numbers = labels.astype(np.float64)
-    bad = (numbers != np.floor(numbers)) | ~(np.abs(numbers) < 2.0**63)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise file_error(
-            path,
-            f"label {row} (counting from 0) is {labels[row]}; "
-            "labels must be whole 64-bit numbers or strings, without missing values",
-        )
-    return labels.astype(np.int64)
-
-
-def read_npy(path: Path, key: str | None) -> Array:
-    """A read-only memory map; ``key`` must be None."""
+def _read_npy(path: Path, key: str | None) -> Array:
+    """A read-only memory map."""
     if key is not None:
         raise file_error(path, f".npy holds one array without a key; leave out {key!r}")
-    cure = "copy it or write it with np.save again"
-    with path.open("rb") as file:
-        try:
-            read_header = npy_format.read_array_header_2_0
-            if npy_format.read_magic(file) == (1, 0):
-                read_header = npy_format.read_array_header_1_0
-            shape, _, dtype = read_header(file)
-        except ValueError as error:
-            raise file_error(path, f"is not a .npy file ({error}); {cure}") from None
-        needed = file.tell() + dtype.itemsize * math.prod(shape)
-    if dtype.hasobject:
-        raise _pickled(path)
-    if (size := path.stat().st_size) < needed:
-        raise file_error(
-            path,
-            f"is cut short: {dtype} of shape {shape} needs {needed} bytes, found "
-            f"{size}; {cure}",
-        )
-    try:
-        return npy_format.open_memmap(path, mode="r")
-    except ValueError as error:
-        raise file_error(path, f"is damaged ({error}); {cure}") from None
+    return npy_format.open_memmap(path, mode="r")
 
 
-def read_npz(path: Path, key: str | None) -> Array:
+def _read_npz(path: Path, key: str | None) -> Array:
     """The array named ``key``, or the only one."""
     if not zipfile.is_zipfile(path):
-        with path.open("rb") as file:
-            is_cut = file.read(2) == b"PK"
-        fault = "is cut short" if is_cut else "is not a .npz file (not a zip archive)"
-        raise file_error(path, f"{fault}; copy it or write it with np.savez again")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            name = choose_key(path, key, list(archive.files), "array")
-            array = archive[name]
-    except FileFormatError:
-        raise
-    except (ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as exc:
-        if "pickle" in str(exc):
-            raise _pickled(path) from None
-        raise file_error(path, f"is damaged ({exc}); copy or write it again") from exc
+        raise ValueError("not a zip archive")
+    with np.load(path, allow_pickle=False) as archive:
+        name = choose_key(path, key, list(archive.files), "array")
+        array = archive[name]
     if not isinstance(array, np.ndarray):
         raise file_error(path, f"{name!r} is not a NumPy array; write it with np.savez")
     return array
 
 
-def read_safetensors(path: Path, key: str | None) -> Array:
+def _read_safetensors(path: Path, key: str | None) -> Array:
     """The tensor named ``key``, or the only one; what NumPy lacks becomes float32."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            name = choose_key(path, key, sorted(file.keys()), "tensor")
-            tensor = file.get_tensor(name)
-    except SafetensorError as error:
-        raise file_error(
-            path, f"is cut short or not a .safetensors file ({error}); copy it again"
-        ) from None
+    with safe_open(path, framework="pt") as file:
+        name = choose_key(path, key, sorted(file.keys()), "tensor")
+        tensor = file.get_tensor(name)
     try:
         array: Array = tensor.numpy()
     except TypeError:  # bfloat16, and floats of eight bits
         array = tensor.float().numpy()
     return array
-
-
-def _pickled(path: Path) -> FileFormatError:
-    return file_error(
-        path,
-        "holds Python objects, which are stored as pickle and never loaded here; save "
-        "again with a plain type, e.g. array.astype('float32') or labels.astype(str)",
-    )
 
 
 def check_prediction_path(path: Path) -> None:
@@ -333,23 +271,16 @@ def read_prediction_table(
     path: Path,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Clusters and confidences of a table, whatever its samples are called."""
-    table = np.loadtxt(
-        path,
-        delimiter=",",
-        skiprows=1,
-        usecols=(1, 2),
-        quotechar='"',
-        comments=None,
-        encoding="utf-8",
-        ndmin=2,
-    )
-    return table[:, 0].astype(np.int64), table[:, 1]
+    columns = read_columns(path, [None])
+    with reading(path):
+        clusters = np.array(columns["cluster"], dtype=np.int64)
+        return clusters, np.array(columns["confidence"], dtype=np.float64)
 
 
 _ARRAY_READERS: dict[str, Reader] = {
-    ".npy": read_npy,
-    ".npz": read_npz,
-    ".safetensors": read_safetensors,
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".safetensors": _read_safetensors,
     ".csv": read_number_table,
     ".tsv": read_number_table,
     ".parquet": read_parquet,
@@ -357,7 +288,5 @@ _ARRAY_READERS: dict[str, Reader] = {
 SUFFIXES = frozenset(_ARRAY_READERS)
 _LABEL_READERS: dict[str, Reader] = {
     **_ARRAY_READERS,
-    ".csv": read_text_labels,
-    ".tsv": read_text_labels,
-    ".parquet": read_parquet_labels,
+    **dict.fromkeys((".csv", ".tsv", ".parquet"), read_table_labels),
 }

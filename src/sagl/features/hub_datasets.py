@@ -17,8 +17,9 @@ from sagl.features.samples import (
     Kind,
     ListedSamples,
     Unreadable,
+    check_sample_text,
+    choose_columns,
     file_error,
-    first_repeat,
 )
 
 PREFIX = "hf-dataset"
@@ -34,9 +35,7 @@ class HubSamples(ListedSamples):
     def __getitem__(self, row: int) -> Any:
         value = self.dataset[row][self.column]
         if self.kind == "text":
-            if value is None or not value.strip():
-                raise Unreadable("the text is missing or blank")
-            return value
+            return check_sample_text(value)
         if value is None or not (value["bytes"] or value["path"]):
             raise Unreadable("the picture is missing")
         if value["bytes"]:
@@ -59,8 +58,12 @@ def open_hub_dataset(
     id_column: str | None = None,
     label_column: str | None = None,
 ) -> HubSamples:
-    """Samples of a saved folder, or of ``hf-dataset:NAME[::CONFIGURATION]``."""
-    where = Path(source)
+    """Samples of a saved folder, or of ``hf-dataset:NAME[::CONFIGURATION]``.
+
+    Without ``column`` it is the only one of images, or else the only one of strings.
+    """
+    by_name = source.startswith(f"{PREFIX}:")
+    where = Path(source) if by_name else Path(source).expanduser()
     try:
         datasets = importlib.import_module("datasets")
     except ImportError:
@@ -69,52 +72,45 @@ def open_hub_dataset(
         ) from None
     name, _, configuration = source.removeprefix(f"{PREFIX}:").partition("::")
     try:
-        if source.startswith(f"{PREFIX}:"):
+        if by_name:
             loaded = datasets.load_dataset(name, configuration or None)
         else:
-            loaded = datasets.load_from_disk(source)
+            loaded = datasets.load_from_disk(str(where))
     # No network, no such name, gated, a broken file: any of a dozen exceptions.
     except Exception as error:
         raise file_error(where, f"cannot be loaded ({error})") from None
     data = _choose_split(where, loaded, split)
     if not len(data):
         raise file_error(where, "holds no rows")
-    names = data.column_names
-    for wanted in (column, id_column, label_column):
-        if wanted is not None and wanted not in names:
-            raise file_error(
-                where, f"has no column {wanted!r}; choose one of: {', '.join(names)}"
-            )
-    types = {
-        name: _kind(datasets, feature)
-        for name, feature in data.features.items()
-        if name not in (id_column, label_column, "label") or name == column
-    }
-    column = column or _only_column(where, names, types, kind)
-    own_kind = types[column]
-    if own_kind is None:
+    types = {name: _kind(datasets, feature) for name, feature in data.features.items()}
+    wanted = kind or ("image" if "image" in types.values() else "text")
+    column, _, ids, labels = choose_columns(
+        where,
+        data.column_names,
+        [name for name, type_ in types.items() if type_ == wanted],
+        lambda name: _strings(data, name),
+        column,
+        id_column,
+        label_column,
+    )
+    if types[column] is None:
         raise file_error(
             where,
             f"column {column!r} holds {data.features[column]}, neither pictures nor "
             "strings; choose another (--column)",
         )
-    if kind not in (None, own_kind):
-        raise file_error(where, f"column {column!r} holds {own_kind}s, not {kind}s")
-    ids = list(map(str, range(len(data)) if id_column is None else data[id_column]))
-    repeat = first_repeat(ids)
-    if repeat is not None:
-        one, other = repeat
+    if kind not in (None, types[column]):
         raise file_error(
-            where, f"rows {one} and {other} have the same {id_column!r}: {ids[one]!r}"
+            where, f"column {column!r} holds {types[column]}s, not {kind}s"
         )
-    labels = _labels(where, data, label_column)
     values = data.select_columns([column])
-    if own_kind == "image":
+    if types[column] == "image":
         require_pillow()
         values = values.cast_column(column, datasets.Image(decode=False))
-    about = {"reader": "hugging face", "path": source, "split": split}
+    ids = ids or list(map(str, range(len(data))))
+    about = {"reader": "hugging face", "path": str(where), "split": split}
     about |= {"column": column, "id_column": id_column}
-    return HubSamples(own_kind, ids, labels, about, 0, column, values)
+    return HubSamples(types[column] or wanted, ids, labels, about, 0, column, values)
 
 
 def _choose_split(where: Path, loaded: Any, split: str | None) -> Any:
@@ -136,35 +132,10 @@ def _kind(datasets: Any, feature: Any) -> Kind | None:
     return "text" if is_text else None
 
 
-def _only_column(
-    where: Path, names: list[str], types: dict[str, Kind | None], kind: Kind | None
-) -> str:
-    """The only column of images, or else the only one of strings."""
-    for wanted in ("image", "text") if kind is None else (kind,):
-        columns = [name for name, type_ in types.items() if type_ == wanted]
-        if len(columns) == 1:
-            return columns[0]
-        if columns:
-            break
-    raise file_error(
-        where,
-        f"has the columns {', '.join(names)}; say which one holds the samples "
-        "(--column)",
-    )
-
-
-def _labels(where: Path, data: Any, name: str | None) -> list[str] | None:
+def _strings(data: Any, column: str) -> list[str | None]:
     """Names of classes where they are known, else the values."""
-    column = name or "label"
-    if column not in data.column_names:
-        return None
-    values = list(data[column])
     names = getattr(data.features[column], "names", None)
+    if names is None:
+        return [None if value is None else str(value) for value in data[column]]
     # -1 is how data sets mark a row without a label.
-    missing = [v is None or (names is not None and v < 0) for v in values]
-    if any(missing):
-        if name is not None:
-            row = missing.index(True)
-            raise file_error(where, f"row {row} has no {name!r}; leave the labels out")
-        return None
-    return [str(v if names is None else names[v]) for v in values]
+    return [None if v is None or v < 0 else str(names[v]) for v in data[column]]

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from sagl.features.samples import (
     Strings,
     Unreadable,
     file_error,
-    first_repeat,
 )
 
 if TYPE_CHECKING:
@@ -73,13 +72,14 @@ class ImageFiles(ListedSamples):
         return image_from_file(self.root / path)
 
 
-def open_folder(folder: Path, split: str | None = None) -> ImageFiles:
-    """Every file below ``folder`` whose name ends like an image's, sorted by path.
+def open_folder(source: str, split: str | None = None) -> ImageFiles:
+    """Every file below a folder whose name ends like an image's, sorted by path.
 
     When all of them lie in two or more sub-folders, the first-level folder is the
     label. ``split`` names a sub-folder to read instead.
     """
     require_pillow()
+    folder = Path(source).expanduser()
     root = folder if split is None else folder / split
     if not root.is_dir():
         raise file_error(
@@ -94,7 +94,7 @@ def open_folder(folder: Path, split: str | None = None) -> ImageFiles:
         )
     labels = None
     if all("/" in path for path in paths):
-        labels = [_printable(path.partition("/")[0]) for path in paths]
+        labels = [printable(path.partition("/")[0]) for path in paths]
         if len(set(labels)) == 1:
             labels = None
         elif {label.lower() for label in labels} <= _SPLITS:
@@ -103,77 +103,45 @@ def open_folder(folder: Path, split: str | None = None) -> ImageFiles:
                 f"is divided into {', '.join(sorted(set(labels)))}; choose one of them "
                 "(--split), or give its path",
             )
-    source = {"reader": "folder", "path": str(folder), "split": split}
-    return open_paths(root, paths, labels, source, ignored)
+    about = {"reader": "folder", "path": str(folder), "split": split}
+    ids = list(map(printable, paths))
+    return ImageFiles("image", ids, labels, about, ignored, root, paths)
 
 
-def open_paths(
-    root: Path,
-    paths: list[str],
-    labels: list[str] | None,
-    source: dict[str, Any],
-    ignored: int = 0,
-) -> ImageFiles:
-    """Images by their path below ``root``, which is also their id."""
-    ids = [_printable(path) for path in paths]
-    repeat = first_repeat(ids)
-    if repeat is not None:
-        raise file_error(root, f"two files share the id {ids[repeat[0]]!r}; rename one")
-    return ImageFiles("image", ids, labels, source, ignored, root, paths)
+def find_images(root: Path) -> tuple[list[str], int]:
+    """Paths of images below ``root``, and how many files are none.
 
-
-class FolderImages(NamedTuple):
-    """Images below a folder, by path, and how many files are none."""
-
-    paths: list[str]
-    ignored: int
-
-
-def find_images(root: Path) -> FolderImages:
-    """Images below ``root``; hidden files and folders are left out.
-
-    Links are followed, except to a folder that one is already in.
+    Hidden files and folders are left out. Links are followed, except to a folder that
+    one is already in.
     """
     paths, ignored = [], 0
-    # The real folders that the way to a folder goes through.
-    above = {str(root): frozenset([_identity(root)])}
     for folder, folders, files in os.walk(root, onerror=_refuse, followlinks=True):
-        way, deeper = above.pop(folder), []
-        for name in folders:
-            below = os.path.join(folder, name)  # noqa: PTH118 - as os.walk does
-            if name.startswith(".") or (here := _identity(Path(below))) in way:
-                continue
-            above[below] = way | {here}
-            deeper.append(name)
-        folders[:] = deeper
-        prefix = Path(folder).relative_to(root).as_posix() + "/"
+        here = Path(folder)
+        way = {here.resolve(), *(above.resolve() for above in here.parents)}
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".") and (here / name).resolve() not in way
+        ]
+        prefix = here.relative_to(root).as_posix() + "/"
         for name in files:
             if is_image_name(name) and not name.startswith("."):
                 paths.append(prefix.removeprefix("./") + name)
             else:
                 ignored += 1
     # By code point: the same on every machine and in every language.
-    return FolderImages(sorted(paths), ignored)
-
-
-def _identity(folder: Path) -> tuple[int, int]:
-    try:
-        status = folder.stat()
-    except OSError as error:
-        raise file_error(folder, f"cannot be read: {error.strerror}") from None
-    return status.st_dev, status.st_ino
+    return sorted(paths), ignored
 
 
 def _refuse(error: OSError) -> None:
-    folder = Path(error.filename)
-    if isinstance(error, PermissionError):
-        raise file_error(
-            folder, "permission denied; make the folder readable or move it away"
-        )
-    raise file_error(folder, f"cannot be read: {error.strerror}")
+    reason = (error.strerror or "").lower()
+    raise file_error(
+        Path(error.filename),
+        f"cannot be read: {reason}; make the folder readable or move it away",
+    )
 
 
-def _printable(path: str) -> str:
+def printable(path: str) -> str:
     """Bytes of a file name that are not UTF-8, written as \\xNN."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
@@ -211,12 +179,9 @@ def image_from_file(path: Path) -> PILImage:
             raise Unreadable("not a regular file")
         with path.open("rb") as file:
             return _decode(file)
-    except FileNotFoundError:
-        raise Unreadable("no such file") from None
-    except PermissionError:
-        raise Unreadable("permission denied") from None
     except OSError as error:
-        raise Unreadable(f"cannot be opened ({error.strerror or error})") from None
+        reason = (error.strerror or f"{error}").lower()
+        raise Unreadable(f"cannot be opened: {reason}") from None
 
 
 def image_from_bytes(data: bytes) -> PILImage:
@@ -232,7 +197,12 @@ def _decode(stream: IO[bytes]) -> PILImage:
         warnings.simplefilter("ignore")
         try:
             with Image.open(stream, formats=_formats()) as image:
-                _check_size(*image.size)
+                width, height = image.size
+                if width * height > MAX_PIXELS:
+                    raise Unreadable(
+                        f"{width} x {height} pixels, more than {MAX_PIXELS:,}: may be "
+                        "a decompression bomb; shrink it"
+                    )
                 image.load()
                 return _to_rgb(_upright(image))
         except Unreadable:
@@ -265,16 +235,6 @@ def _why_not_identified(stream: IO[bytes]) -> str:
     if start[4:8] == b"ftyp" and start[8:12] in _HEIC_BRANDS:
         return "HEIC picture, which Pillow does not read; convert it to JPEG or PNG"
     return "not a picture, or its start is damaged"
-
-
-def _check_size(width: int, height: int) -> None:
-    if width * height > MAX_PIXELS:
-        raise Unreadable(
-            f"{width} x {height} pixels, more than {MAX_PIXELS:,}: may be a "
-            "decompression bomb; shrink it"
-        )
-    if width * height == 0:
-        raise Unreadable(f"{width} x {height} pixels: nothing to see")
 
 
 def _upright(image: PILImage) -> PILImage:

@@ -31,9 +31,8 @@ from typing import Any
 import numpy as np
 
 from sagl._version import __version__
-from sagl.features.samples import file_error
-from sagl.features.sharded_array import ShardedArray, ShardFile
-from sagl.storage import replacing, write_json
+from sagl.features.samples import file_error, is_unicode, reading
+from sagl.storage import write_bytes, write_json, write_text
 
 __all__ = ["Manifest", "Plan", "is_store", "read_skipped"]
 
@@ -88,10 +87,6 @@ class StoredView:
     def rows(self) -> int:
         return sum(shard.rows for shard in self.shards)
 
-    def array(self, store: Path) -> ShardedArray:
-        files = [ShardFile(store / shard.file, shard.rows) for shard in self.shards]
-        return ShardedArray(files, self.plan.dim, self.plan.dtype)
-
 
 @dataclass(frozen=True)
 class SampleSet:
@@ -105,52 +100,46 @@ class SampleSet:
 
 @dataclass(frozen=True)
 class Manifest:
-    """All of ``manifest.json``."""
+    """All of ``manifest.json``, and access to the files about samples."""
 
+    store: Path
     views: dict[str, StoredView] = field(default_factory=dict)
     samples: dict[str, SampleSet] = field(default_factory=dict)
 
-    def write(self, store: Path) -> None:
+    def write(self) -> None:
         views = {}
         for name, view in sorted(self.views.items()):
             shards = [asdict(shard) for shard in view.shards]
             rest = {"rows": view.rows, "samples": view.samples, "shards": shards}
             views[name] = {**asdict(view.plan), **rest}
         samples = {key: asdict(value) for key, value in sorted(self.samples.items())}
-        write_json(
-            store / MANIFEST, {"format": FORMAT, "views": views, "samples": samples}
-        )
+        content = {"format": FORMAT, "views": views, "samples": samples}
+        write_json(self.store / MANIFEST, content)
 
     @classmethod
     def read_or_new(cls, store: Path) -> Manifest:
         """The manifest of a store, empty when it has none yet."""
-        return cls.read(store) if (store / MANIFEST).exists() else cls()
+        return cls.read(store) if (store / MANIFEST).exists() else cls(store)
 
     @classmethod
     def read(cls, store: Path) -> Manifest:
         """The manifest of a store, refused when it is damaged or too new."""
         path = store / MANIFEST
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            version = int(content["format"])
-            if version <= FORMAT:
-                return cls(
-                    {k: _view_from_json(v) for k, v in content["views"].items()},
-                    {k: SampleSet(**v) for k, v in content["samples"].items()},
-                )
-        except (FileNotFoundError, NotADirectoryError):
+        if not path.is_file():
             raise file_error(
                 store, f"is not a feature store: there is no {MANIFEST} in it"
-            ) from None
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise file_error(
-                path, f"is damaged ({error!r}); copy it back or extract again"
-            ) from None
-        raise file_error(
-            path,
-            f"is of format {version}; this sagl {__version__} reads up to format "
-            f"{FORMAT}: upgrade sagl",
-        )
+            )
+        with reading(path, "copy it back or extract again"):
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if (version := int(content["format"])) > FORMAT:
+                raise file_error(
+                    path,
+                    f"is of format {version}; this sagl {__version__} reads up to "
+                    f"format {FORMAT}: upgrade sagl",
+                )
+            views = {k: _view_from_json(v) for k, v in content["views"].items()}
+            samples = {k: SampleSet(**v) for k, v in content["samples"].items()}
+        return cls(store, views, samples)
 
     @classmethod
     def open(cls, store: Path) -> Manifest:
@@ -166,43 +155,45 @@ class Manifest:
             raise file_error(store / MANIFEST, "names no view; extract one")
         return manifest
 
-    def ids(self, store: Path, key: str) -> list[str]:
-        """The ids of a set of samples."""
-        return read_lines(store / ids_file(key), self.samples[key].rows)
+    def ids_file(self, key: str) -> Path:
+        return self.store / f"ids-{key}.txt"
 
-    def labels(self, store: Path, key: str) -> list[str] | None:
+    def labels_file(self, key: str) -> Path:
+        return self.store / f"labels-{key}.txt"
+
+    def ids(self, key: str) -> list[str]:
+        """The ids of a set of samples."""
+        return read_lines(self.ids_file(key), self.samples[key].rows)
+
+    def labels(self, key: str) -> list[str] | None:
         """The labels of a set of samples, if they are known."""
-        samples = self.samples[key]
-        if samples.labels_sha256 is None:
+        if self.samples[key].labels_sha256 is None:
             return None
-        return read_lines(store / labels_file(key), samples.rows)
+        return read_lines(self.labels_file(key), self.samples[key].rows)
 
     def add_samples(
         self,
-        store: Path,
         ids: Sequence[str],
         labels: Sequence[str] | None,
         source: Mapping[str, Any],
     ) -> str:
         """Write the files of a set of samples and enter it here; its key."""
-        content = as_lines(ids)
-        checksum = hashlib.sha256(content).hexdigest()
+        checksum = samples_checksum(ids)
         key = checksum[:16]
         before = self.samples.get(key)
-        labels_checksum = before.labels_sha256 if before else None
+        labelled = before.labels_sha256 if before else None
         if labels is not None:
-            lines = as_lines(labels)
-            new = hashlib.sha256(lines).hexdigest()
-            if labels_checksum not in (None, new):
+            new = samples_checksum(labels)
+            if labelled not in (None, new):
                 raise ValueError(
-                    f"{store / labels_file(key)}: the same samples have other labels "
+                    f"{self.labels_file(key)}: the same samples have other labels "
                     "now; extract into another store"
                 )
-            labels_checksum = new
-            write_bytes(store / labels_file(key), lines)
-        write_bytes(store / ids_file(key), content)
+            labelled = new
+            write_bytes(self.labels_file(key), as_lines(labels))
+        write_bytes(self.ids_file(key), as_lines(ids))
         source = before.source if before else dict(source)
-        self.samples[key] = SampleSet(len(ids), checksum, labels_checksum, source)
+        self.samples[key] = SampleSet(len(ids), checksum, labelled, source)
         return key
 
 
@@ -240,42 +231,28 @@ def make_plan(
     name = str(np.dtype(dtype))
     if name not in DTYPES:
         raise ValueError(f"a view is kept as {', '.join(DTYPES)}; not as {name}")
-    return Plan(
-        backbone=dict(json.loads(json.dumps(dict(backbone)))),
-        dtype=name,
-        dim=dim,
-        piece_rows=piece_rows,
-        batch_size=batch_size,
-        n_samples=len(sorted_ids),
-        samples_sha256=samples_checksum(sorted_ids),
-    )
-
-
-def ids_file(key: str) -> str:
-    return f"ids-{key}.txt"
-
-
-def labels_file(key: str) -> str:
-    return f"labels-{key}.txt"
+    described = dict(json.loads(json.dumps(dict(backbone))))
+    checksum = samples_checksum(sorted_ids)
+    n = len(sorted_ids)
+    return Plan(described, name, dim, piece_rows, batch_size, n, checksum)
 
 
 def as_lines(texts: Sequence[str]) -> bytes:
-    """One per line; see ``line_fault`` for what cannot be a line."""
-    return "".join(f"{text}\n" for text in texts).encode()
+    """One per line; see ``line_fault`` for what should not be a line."""
+    return "".join(f"{text}\n" for text in texts).encode("utf-8", "surrogatepass")
+
+
+def samples_checksum(sorted_ids: Sequence[str]) -> str:
+    """Checksum by which sets of samples are told apart: that of their file."""
+    return hashlib.sha256(as_lines(sorted_ids)).hexdigest()
 
 
 def read_lines(path: Path, expected: int) -> list[str]:
     """What ``as_lines`` made: split at line feeds alone."""
-    try:
+    with reading(path, "copy it back"):
         lines = path.read_bytes().decode().split("\n")[:-1]
-    except FileNotFoundError:
-        raise file_error(path, "is missing; copy it back") from None
-    except UnicodeDecodeError as error:
-        raise file_error(path, f"is damaged: {error}; copy it back") from None
-    if len(lines) != expected:
-        raise file_error(
-            path, f"holds {len(lines)} lines, expected {expected}; copy it back"
-        )
+        if len(lines) != expected:
+            raise ValueError(f"it holds {len(lines)} lines, expected {expected}")
     return lines
 
 
@@ -283,19 +260,7 @@ def line_fault(text: str) -> str | None:
     """Why a text cannot be a line of a file, or None."""
     if "\n" in text or "\r" in text:
         return "it holds a line break"
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "it is not UTF-8"
-    return None
-
-
-def samples_checksum(sorted_ids: Sequence[str]) -> str:
-    """Checksum by which sets of samples are told apart."""
-    digest = hashlib.sha256()
-    for sample in sorted_ids:
-        digest.update(sample.encode("utf-8", "surrogatepass") + b"\n")
-    return digest.hexdigest()
+    return None if is_unicode(text) else "it is not UTF-8"
 
 
 def sorted_order(ids: Sequence[str]) -> list[int]:
@@ -321,20 +286,12 @@ def read_skipped(store: Path) -> Skipped:
 def write_skipped(store: Path, skipped: Skipped) -> None:
     """Add to ``skipped.csv`` what is not there yet."""
     rows = set(read_skipped(store))
-    for sample, reason in skipped:
-        rows.add((_printable(sample), _printable(reason)))
+    for pair in skipped:
+        # Names that are not UTF-8 are skipped, but must still be named.
+        name, reason = (t.encode("utf-8", "backslashreplace").decode() for t in pair)
+        rows.add((name, reason))
     if rows:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerows([("id", "reason"), *sorted(rows)])
-        write_bytes(store / SKIPPED, text.getvalue().encode())
-
-
-def _printable(text: str) -> str:
-    """Names that are not UTF-8 are skipped, but must still be named."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
+        write_text(store / SKIPPED, text.getvalue())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sagl.features.images import ImageFiles, find_images, open_paths
-from sagl.features.samples import file_error
+from sagl.features.images import ImageFiles, find_images, printable
+from sagl.features.samples import file_error, reading
+from sagl.features.tables import read_columns
 
 __all__ = ["DATASETS", "PaperData", "open_dataset"]
 
@@ -54,12 +54,15 @@ class PaperData:
         return file_error(path, f"{what}; {self.title} needs {self.download}")
 
 
-def open_dataset(name: str, root: Path, split: str | None) -> ImageFiles:
-    """A part of one of the paper's data sets: ``train``, ``test`` or ``all``.
+def open_dataset(source: str, split: str | None = None) -> ImageFiles:
+    """A part of ``NAME:FOLDER``, a data set of the paper: ``train``, ``test``, ``all``.
 
     Ids are paths below the folder that the download unpacks to, sorted.
     """
-    data = DATASETS[name]
+    name, _, folder = source.partition(":")
+    if not folder:
+        raise ValueError(f"{source}: say where it lies: {name}:FOLDER")
+    data, root = DATASETS[name], Path(folder).expanduser()
     if not root.is_dir():
         raise file_error(root, f"there is no such folder to read {name} from")
     if split not in _SPLITS:
@@ -68,15 +71,12 @@ def open_dataset(name: str, root: Path, split: str | None) -> ImageFiles:
     rows = sorted(data.rows(data, root, base, split))
     if not rows:
         raise file_error(root, f"the {split} part of {name} is empty")
-    expected = {"train": data.n_train, "test": data.n_test, "all": None}[split]
-    source = {
-        "reader": "data set",
-        "name": name,
-        "path": str(root),
-        "split": split,
-        "expected_samples": expected,
-    }
-    return open_paths(base, [path for path, _ in rows], [y for _, y in rows], source)
+    expected = {"train": data.n_train, "test": data.n_test}.get(split)
+    about: dict[str, Any] = {"reader": "data set", "name": name, "path": str(root)}
+    about |= {"split": split, "expected_samples": expected}
+    paths, labels = [path for path, _ in rows], [label for _, label in rows]
+    ids = list(map(printable, paths))
+    return ImageFiles("image", ids, labels, about, 0, base, paths)
 
 
 def _by_lists(
@@ -100,23 +100,22 @@ def _at_random(
 
     def rows(data: PaperData, root: Path, base: Path, split: str) -> Rows:
         classes: dict[str, list[str]] = {}
-        for path in find_images(base).paths:
+        for path in find_images(base)[0]:
             folder, slash, _ = path.partition("/")
             if slash:
                 classes.setdefault(folder, []).append(path)
-        if n_test is None and len(classes) != data.n_classes:
+        if len(classes) != data.n_classes:
             raise data.error(
                 base,
                 f"there are {len(classes)} folders of images, expected "
                 f"{data.n_classes}",
             )
-        for name in data.needed if n_test is not None else classes:
-            images = classes.get(name, [])
-            least = n_train + (n_test or 1)
+        least = n_train + (n_test or 1)
+        for name, images in classes.items():
             if len(images) < least:
-                enough = f"{least:,} or more" if n_test else f"more than {n_train}"
                 raise data.error(
-                    base / name, f"there are {len(images)} images, expected {enough}"
+                    base / name,
+                    f"there are {len(images)} images, expected {least:,} or more",
                 )
             order = shuffled(len(images))
             end = None if n_test is None else n_train + n_test
@@ -150,7 +149,7 @@ def _sun397(data: PaperData, root: Path, base: Path, split: str) -> Rows:
     """
     if split == "all":
         # Depth tells images from strays: letter/class[/place]/image.
-        paths = [path for path in find_images(base).paths if path.count("/") >= 2]
+        paths = [path for path in find_images(base)[0] if path.count("/") >= 2]
     else:
         name = {"train": "Training_01.txt", "test": "Testing_01.txt"}[split]
         folders = ("", "Partitions", "SUN397", "SUN397/Partitions")
@@ -170,28 +169,26 @@ def _kitti(data: PaperData, root: Path, base: Path, split: str) -> Rows:
     at all, or the nearest one up to 8 m, up to 20 m or farther along the camera's axis.
     The official test set has no annotations, so the annotated images are divided.
     """
-    names = find_images(base / "training/image_2").paths
+    names = find_images(base / "training/image_2")[0]
     order = shuffled(len(names))
     cut = round(0.8 * len(names))
     for row in {"train": order[:cut], "test": order[cut:]}.get(split, order):
         name = names[row]
         path = base / "training/label_2" / f"{Path(name).stem}.txt"
-        depths = []
+        nearest, label = np.inf, "no vehicle"
         for line in read_names(path):
-            if line.split()[0] in ("Car", "Van", "Truck"):
+            kind, *values = line.split()
+            if kind in ("Car", "Van", "Truck"):
                 try:
-                    depths.append(float(line.split()[13]))
+                    nearest = min(nearest, float(values[12]))
                 except (IndexError, ValueError):
                     raise file_error(
                         path,
                         f"{line!r} has no distance as its 14th value; download it "
                         "again",
                     ) from None
-        nearest = min(depths, default=None)
-        label = "no vehicle"
-        if nearest is not None:
-            far = "up to 20 m" if nearest <= 20 else "farther"
-            label = "up to 8 m" if nearest <= 8 else far
+                far = "up to 20 m" if nearest <= 20 else "farther"
+                label = "up to 8 m" if nearest <= 8 else far
         yield f"training/image_2/{name}", label
 
 
@@ -207,7 +204,7 @@ def _imagenet(data: PaperData, root: Path, base: Path, split: str) -> Rows:
     """
     assert isinstance(data.needed, Mapping)
     for part in data.needed[split]:
-        names = find_images(base / part).paths
+        names = find_images(base / part)[0]
         if not names:
             raise data.error(base / part, "there are no images")
         if all("/" in name for name in names):
@@ -234,19 +231,16 @@ def _imagenet_answers(
         )
     if path.name == _KAGGLE_ANSWERS:
         # Rows of an image and its boxes, each of which begins with the synset.
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file))[1:]
-        answers = {row[0]: row[1].split()[0] for row in rows if len(row) > 1}
+        images, boxes = read_columns(path, [None]).values()
+        answers = {
+            i: (b or "").partition(" ")[0] for i, b in zip(images, boxes, strict=True)
+        }
     else:
         # Line i holds the number of the class of validation image i.
         synsets = np.atleast_1d(read_matlab(path.with_name("meta.mat"), "synsets"))
         synset = {int(s["ILSVRC2012_ID"]): str(s["WNID"]) for s in synsets}
-        try:
+        with reading(path, "download it again"):
             classes = [synset[int(line)] for line in read_names(path)]
-        except (KeyError, ValueError) as error:
-            raise file_error(
-                path, f"names a class that meta.mat does not know ({error})"
-            ) from None
         answers = {f"ILSVRC2012_val_{i:08d}": y for i, y in enumerate(classes, 1)}
     for name in names:
         if Path(name).stem not in answers:
@@ -268,13 +262,8 @@ def read_matlab(path: Path, key: str) -> Any:
     """One variable of a MATLAB file."""
     from scipy.io import loadmat
 
-    try:
+    with reading(path, "download it again"):
         return loadmat(path, squeeze_me=True, variable_names=[key])[key]
-    # SciPy raises whatever the damaged bytes lead it to.
-    except Exception as error:
-        raise file_error(
-            path, f"cannot be read ({type(error).__name__}: {error}); download it again"
-        ) from None
 
 
 def shuffled(count: int) -> NDArray[np.int64]:

@@ -1,25 +1,36 @@
-"""Samples to extract features from, out of the files that people have."""
+"""Samples to extract features from, out of the files that people have.
+
+``open_samples`` finds the reader of a source in a table at the end of this file; a new
+reader is a function that gives ``ListedSamples``, and a row there. The readers of lists
+and tables, which name texts or paths of images, are here, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sagl.features.files import SUFFIXES as FEATURE_SUFFIXES
 from sagl.features.hub_datasets import PREFIX, is_saved_dataset, open_hub_dataset
-from sagl.features.images import is_image_name, open_folder
+from sagl.features.images import IMAGE_SUFFIXES, ImageFiles, is_image_name, open_folder
 from sagl.features.paper_datasets import DATASETS, open_dataset
-from sagl.features.sample_lists import open_lines, open_table
 from sagl.features.samples import (
     Kind,
     ListedSamples,
     Samples,
+    Texts,
+    check_filled,
     check_readable,
+    choose_columns,
     file_error,
+    first_repeat,
+    shorten,
 )
-from sagl.features.shards import expand_braces, open_shards
-from sagl.features.tables import TABLE_SUFFIXES
+from sagl.features.shards import open_shards, tars_in
+from sagl.features.tables import TABLE_SUFFIXES, read_columns, text_lines
 
 __all__ = ["DATASETS", "absolute", "open_samples", "reopen"]
 
@@ -27,7 +38,8 @@ _SOURCES = (
     "a folder of pictures or tar shards, .txt, .lst, .csv, .tsv, .jsonl, .parquet, "
     f".tar, {PREFIX}:NAME, or one of {', '.join(DATASETS)} as in pets:FOLDER"
 )
-_COLUMNS = ("column", "id_column", "label_column")
+_SUFFIX = "|".join(sorted(suffix[1:] for suffix in IMAGE_SUFFIXES))
+_PATH_AND_MORE = re.compile(rf"\S\.({_SUFFIX})[\s,;]+\S+$", re.IGNORECASE)
 
 
 def open_samples(
@@ -91,6 +103,15 @@ def open_samples(
             )
     taken = {name: options[name] for name in reader.options if name in options}
     samples = reader.open(str(source), **taken)
+    repeat = first_repeat(samples.ids)
+    if repeat is not None:
+        one, other = repeat
+        raise file_error(
+            Path(source),
+            f"samples {one} and {other} (counting from 0) have the same id "
+            f"{samples.ids[one]!r}; drop or rename one"
+            + (" (--id-column names ids)" if "id_column" in reader.options else ""),
+        )
     # With these two ``reopen`` opens the same samples again.
     samples.source |= {"source": str(source), "options": options}
     return samples
@@ -129,103 +150,146 @@ def _find_reader(source: str) -> _Reader:
     name, colon, _ = source.partition(":")
     path = Path(source).expanduser()
     if colon and name == PREFIX:
-        return _HUB
+        return _READERS["hub"]
     if name in DATASETS and (colon or not path.exists()):
-        return _PAPER
+        return _READERS["paper"]
     if path.is_dir():
         if is_saved_dataset(path):
-            return _HUB
-        return _TAR_FOLDER if _tars_in(path) else _FOLDER
+            return _READERS["hub"]
+        return _READERS["tars" if tars_in(path) else "folder"]
     suffix = path.suffix.lower()
     if not path.exists() and suffix == ".tar" and "{" in source:
-        return _TAR
+        return _READERS[".tar"]
     check_readable(path, f"no such file or folder; give {_SOURCES}")
-    if suffix in _BY_SUFFIX:
-        return _BY_SUFFIX[suffix]
+    if suffix in _READERS:
+        return _READERS[suffix]
+    fault = f"cannot be read as samples; give {_SOURCES}"
     if is_image_name(path.name):
-        raise file_error(path, "is a single picture; give the folder that it is in")
-    if suffix in FEATURE_SUFFIXES:
-        raise file_error(path, "holds features, not samples; use it as a view (--view)")
-    if path.name.lower().endswith((".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")):
-        raise file_error(
-            path, "is compressed and allows no random access; unpack it to .tar"
-        )
-    raise file_error(path, f"cannot be read as samples; give {_SOURCES}")
+        fault = "is a single picture; give the folder that it is in"
+    elif suffix in FEATURE_SUFFIXES:
+        fault = "holds features, not samples; use it as a view (--view)"
+    elif path.name.lower().endswith((".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")):
+        fault = "is compressed and allows no random access; unpack it to .tar"
+    raise file_error(path, fault)
 
 
-def _tars_in(folder: Path) -> list[Path]:
-    """The tar files directly in a folder, which then holds nothing else to read."""
-    try:
-        paths = sorted(path for path in folder.iterdir() if path.name[0] != ".")
-    except OSError as error:
-        raise file_error(folder, f"cannot be read: {error.strerror}") from None
-    tars = [path for path in paths if path.suffix.lower() == ".tar"]
-    if tars and any(is_image_name(path.name) or path.is_dir() for path in paths):
-        raise file_error(
-            folder,
-            "holds tar files beside pictures or folders; name the tar files "
-            "(data-{000..004}.tar), or move them elsewhere",
-        )
-    return tars
+def open_lines(source: str, kind: Kind | None = None) -> ListedSamples:
+    """Texts, or images when every line ends like the path of one.
+
+    The id is the path, or the number of the line, counted from 1. Blank lines are
+    ignored. A file named ``.lst`` is a list of paths.
+    """
+    path = Path(source).expanduser()
+    lines = [line.rstrip("\r\n") for line in text_lines(path)]
+    filled = {f"{n}": line for n, line in enumerate(lines, start=1) if line.strip()}
+    texts, n_blank = list(filled.values()), len(lines) - len(filled)
+    if not texts:
+        raise file_error(path, "holds no lines; write one text or path per line")
+    if kind is None and path.suffix.lower() == ".lst":
+        kind = "image"
+    places = ((f"line {number}", line) for number, line in filled.items())
+    if _decide_kind(path, kind, places) == "text":
+        about = {"reader": "lines", "path": str(path)}
+        return Texts("text", list(filled), None, about, n_blank, texts)
+    ids = [posixpath.normpath(line) for line in texts]
+    _check_some_exist(path, ids)
+    about = {"reader": "file list", "path": str(path)}
+    return ImageFiles("image", ids, None, about, n_blank, path.parent)
 
 
-def _open_paper(source: str, split: str | None = None) -> ListedSamples:
-    name, _, folder = source.partition(":")
-    if not folder:
-        raise ValueError(f"{source}: say where it lies: {name}:FOLDER")
-    return open_dataset(name, Path(folder).expanduser(), split)
-
-
-def _open_hub(source: str, **options: Any) -> ListedSamples:
-    where = source if source.startswith(f"{PREFIX}:") else Path(source).expanduser()
-    return open_hub_dataset(str(where), **options)
-
-
-def _open_tars(
+def open_table(
     source: str,
+    *,
     kind: Kind | None = None,
     column: str | None = None,
+    id_column: str | None = None,
     label_column: str | None = None,
 ) -> ListedSamples:
+    """Texts, or images by their paths, from a column of a table.
+
+    The id is the one in ``id_column``, or the path of an image, or the number of a
+    text's row, counted from 0.
+    """
     path = Path(source).expanduser()
-    several = True
-    if path.is_dir():
-        paths = _tars_in(path)
-    elif path.exists():
-        paths, several = [path], False
-    else:
-        paths = [Path(name) for name in expand_braces(str(path))]
-    missing = [path for path in paths if not path.is_file()]
-    if missing:
+    columns = read_columns(path, [column, id_column, label_column])
+    names, strings = list(columns), columns.__getitem__
+    column, label_column, ids, labels = choose_columns(
+        path, names, names, strings, column, id_column, label_column
+    )
+    about = {
+        "reader": "table",
+        "path": str(path),
+        "column": column,
+        "id_column": id_column,
+        "label_column": label_column,
+    }
+    values = columns[column]
+    filled = ((f"row {row}", v) for row, v in enumerate(values) if v and v.strip())
+    if _decide_kind(path, kind, filled) == "text":
+        ids = ids or list(map(str, range(len(values))))
+        return Texts("text", ids, labels, about, 0, values)
+    paths = [posixpath.normpath(value) if value else "" for value in values]
+    ids = ids or check_filled(path, column, paths, "path")
+    _check_some_exist(path, paths)
+    return ImageFiles("image", ids, labels, about, 0, path.parent, paths)
+
+
+def _check_some_exist(path: Path, paths: Sequence[str]) -> None:
+    """Refuse a list of which no file is there: it was made for another folder."""
+    if not any((path.parent / name).exists() for name in paths if name):
         raise file_error(
             path,
-            f"{len(missing)} of its {len(paths)} shards are missing, first "
-            f"{missing[0].name}",
+            f"none of the {len(paths)} files that it names exists; the first would be "
+            f"{path.parent / paths[0]}; paths are relative to the list's own folder",
         )
-    return open_shards(
-        paths,
-        str(path),
-        several=several,
-        kind=kind,
-        extension=column,
-        label_field=label_column,
-    )
 
 
-def _at_path(opener: Callable[..., ListedSamples]) -> Callable[..., ListedSamples]:
-    return lambda source, **options: opener(Path(source).expanduser(), **options)
+def _decide_kind(
+    path: Path, kind: Kind | None, strings: Iterable[tuple[str, str]]
+) -> Kind:
+    """``kind``, or what all strings look like; those that differ are refused.
+
+    Strings that end in the suffix of an image are paths, any others texts. Each comes
+    with the place where it stands.
+    """
+    if kind is not None:
+        return kind
+    image = text = None
+    for place, string in strings:
+        if is_image_name(string):
+            image = image or (place, string)
+        elif _PATH_AND_MORE.search(string):
+            raise file_error(
+                path,
+                f"{place} looks like a path with something after it: "
+                f"{shorten(string)}; write a .csv with the columns path and label, or "
+                "say that these are texts (--kind text)",
+            )
+        else:
+            text = text or (place, string)
+        if image and text:
+            raise file_error(
+                path,
+                f"{image[0]} ends like the path of a picture ({shorten(image[1])}) "
+                f"and {text[0]} does not ({shorten(text[1])}); say which they are: "
+                "--kind image or --kind text",
+            )
+    return "image" if image else "text"
 
 
-_PAPER = _Reader("a data set of the paper", ("split",), _open_paper)
-_FOLDER = _Reader("a folder of pictures", ("split",), _at_path(open_folder))
-_HUB = _Reader("a Hugging Face data set", ("kind", "split", *_COLUMNS), _open_hub)
-_TAR = _Reader("a tar file", ("kind", "column", "label_column"), _open_tars)
-_TAR_FOLDER = _TAR._replace(what="a folder of tar files")
-_LINES = _Reader("a file of lines", ("kind",), _at_path(open_lines))
-_TABLE = _Reader("a table", ("kind", *_COLUMNS), _at_path(open_table))
-_BY_SUFFIX = {
+_COLUMNS = ("column", "id_column", "label_column")
+_MEMBERS = ("kind", "column", "label_column")
+_LINES = _Reader("a file of lines", ("kind",), open_lines)
+_TABLE = _Reader("a table", ("kind", *_COLUMNS), open_table)
+_READERS = {
+    "paper": _Reader("a data set of the paper", ("split",), open_dataset),
+    "folder": _Reader("a folder of pictures", ("split",), open_folder),
+    "hub": _Reader(
+        "a Hugging Face data set", ("kind", "split", *_COLUMNS), open_hub_dataset
+    ),
+    "tars": _Reader("a folder of tar files", _MEMBERS, open_shards),
+    ".tar": _Reader("a tar file", _MEMBERS, open_shards),
     ".txt": _LINES,
     ".lst": _LINES,
-    ".tar": _TAR,
     **dict.fromkeys(TABLE_SUFFIXES, _TABLE),
 }

@@ -16,7 +16,6 @@ import os
 import re
 import tarfile
 from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -24,14 +23,19 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sagl.features.images import IMAGE_SUFFIXES, image_from_bytes, require_pillow
+from sagl.features.images import (
+    IMAGE_SUFFIXES,
+    image_from_bytes,
+    is_image_name,
+    require_pillow,
+)
 from sagl.features.samples import (
-    FileFormatError,
     Kind,
     ListedSamples,
     Unreadable,
+    check_sample_text,
     file_error,
-    first_repeat,
+    reading,
 )
 
 __all__ = ["Shards", "expand_braces", "open_shards"]
@@ -97,24 +101,53 @@ def expand_braces(pattern: str) -> list[str]:
     return [start + item + end for item in items for end in rest]
 
 
+def tars_in(folder: Path) -> list[Path]:
+    """The tar files directly in a folder, which then holds nothing else to read."""
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.name[0] != ".")
+    except OSError as error:
+        raise file_error(folder, f"cannot be read: {error.strerror}") from None
+    tars = [path for path in paths if path.suffix.lower() == ".tar"]
+    if tars and any(is_image_name(path.name) or path.is_dir() for path in paths):
+        raise file_error(
+            folder,
+            "holds tar files beside pictures or folders; name the tar files "
+            "(data-{000..004}.tar), or move them elsewhere",
+        )
+    return tars
+
+
 def open_shards(
-    paths: Sequence[Path],
     source: str,
     *,
-    several: bool,
     kind: Kind | None = None,
-    extension: str | None = None,
-    label_field: str | None = None,
+    column: str | None = None,
+    label_column: str | None = None,
 ) -> Shards:
-    """Samples of tar files in the order in which they stand there.
+    """Samples of a tar, of the tars in a folder, or of those that a pattern names.
 
-    ``source`` is what the user wrote; with ``several`` ids begin with the name of the
-    shard; ``kind`` is needed where samples have both an image and a text;
-    ``extension`` says which member to read, where there are several (``seg.png``), and
-    ``label_field`` which field of ``.json`` members is the label, instead of ``.cls``.
+    They come in the order in which they stand there. ``kind`` is needed where samples
+    have both an image and a text; ``column`` says which member to read, where there
+    are several (``seg.png``), and ``label_column`` which field of ``.json`` members is
+    the label, instead of ``.cls``.
     """
-    prefixes = _prefixes(paths) if several else [""]
-    extension = None if extension is None else extension.lower()
+    place = Path(source).expanduser()
+    paths, prefixes = [place], [""]
+    if not place.is_file():
+        pattern = [Path(name) for name in expand_braces(str(place))]
+        paths = tars_in(place) if place.is_dir() else pattern
+        # Names of shards below the folder that they share.
+        shared = Path(os.path.commonpath([path.parent for path in paths]))
+        names = [path.relative_to(shared).with_suffix("") for path in paths]
+        prefixes = [f"{name.as_posix()}/" for name in names]
+    missing = [path for path in paths if not path.is_file()]
+    if missing:
+        raise file_error(
+            place,
+            f"{len(missing)} of its {len(paths)} shards are missing, first "
+            f"{missing[0].name}",
+        )
+    extension = None if column is None else column.lower()
     if kind is None and extension is not None:
         kind = "image" if extension.rpartition(".")[2] in _IMAGES else "text"
     ids: list[str] = []
@@ -133,13 +166,13 @@ def open_shards(
                     if member is None:
                         ignored += len(members)
                         continue
-                    labels.append(_label(file, members, label_field))
+                    labels.append(_label(file, members, label_column))
                 except ValueError as error:
                     raise file_error(path, f"sample {key!r}: {error}") from None
                 ids.append(prefixes[number] + key)
                 positions.extend((number, *member))
     if kind is None or not ids:
-        raise file_error(Path(source), "holds no samples; expected members key.jpg")
+        raise file_error(place, "holds no samples; expected members key.jpg")
     if kind == "image":
         require_pillow()
     known = [label for label in labels if label is not None]
@@ -147,7 +180,7 @@ def open_shards(
         kind,
         ids,
         known if len(known) == len(ids) else None,
-        {"reader": "shards", "path": source, "shards": len(paths)},
+        {"reader": "shards", "path": str(place), "shards": len(paths)},
         ignored,
         tuple(paths),
         np.frombuffer(positions, dtype=np.int64).reshape(-1, 3),
@@ -158,48 +191,28 @@ def _index_tar(path: Path) -> tuple[dict[str, Members], int]:
     """Samples of a tar by key, and how many members are no part of one."""
     samples: dict[str, Members] = {}
     ignored = 0
-    try:
-        # "r:" refuses compressed files: nothing in them can be found by position.
-        with tarfile.open(path, "r:") as tar:
-            while (member := tar.next()) is not None:
-                tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
-                folder, slash, name = member.name.rpartition("/")
-                key, _, extension = name.partition(".")
-                if not member.isreg() or not key or not extension:
-                    ignored += not member.isdir()
-                    continue
-                if member.issparse():
-                    raise file_error(
-                        path, f"member {member.name!r} is sparse; pack it again"
-                    )
-                members = samples.setdefault(folder + slash + key, {})
-                if extension.lower() in members:
-                    raise file_error(
-                        path, f"has the member {member.name!r} twice; remove one"
-                    )
-                members[extension.lower()] = Member(member.offset_data, member.size)
-            _check_end(path, tar.offset)
-    except FileFormatError:
-        raise
-    except (tarfile.TarError, EOFError) as error:
-        raise file_error(
-            path,
-            f"is cut short or not a plain tar ({error}); copy it again, and unpack "
-            ".tar.gz to .tar: compressed files allow no random access",
-        ) from None
-    except OSError as error:
-        raise file_error(path, f"cannot be read: {error.strerror or error}") from None
-    return samples, ignored
-
-
-def _check_end(path: Path, end: int) -> None:
-    """A tar ends with zeros; anything else is a damaged header, and more behind it."""
-    with path.open("rb") as file:
-        file.seek(end)
+    # "r:" refuses compressed files: nothing in them can be found by position.
+    cure = "copy or write it again, and unpack .tar.gz to .tar"
+    with reading(path, cure), tarfile.open(path, "r:") as tar, path.open("rb") as file:
+        while (member := tar.next()) is not None:
+            tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
+            folder, slash, name = member.name.rpartition("/")
+            key, _, extension = name.partition(".")
+            extension = extension.lower()
+            if not member.isreg() or not key or not extension:
+                ignored += not member.isdir()
+                continue
+            members = samples.setdefault(folder + slash + key, {})
+            if member.issparse() or extension in members:
+                raise file_error(
+                    path, f"has the member {member.name!r} twice, or sparse; remove it"
+                )
+            members[extension] = Member(member.offset_data, member.size)
+        # A tar ends with zeros; anything else is a damaged header, and more behind it.
+        file.seek(tar.offset)
         if any(file.read(_BLOCK)):
-            raise file_error(
-                path, f"is cut short or damaged at byte {end:,}; copy or pack it again"
-            )
+            raise ValueError(f"no header at byte {tar.offset:,}")
+    return samples, ignored
 
 
 def _decide_kind(path: Path, samples: dict[str, Members]) -> Kind:
@@ -243,19 +256,6 @@ def _label(file: IO[bytes], members: Members, field: str | None) -> str | None:
 
 def _text(data: bytes) -> str:
     try:
-        text = data.decode("utf-8-sig").strip()
+        return check_sample_text(data.decode("utf-8-sig").strip())
     except UnicodeDecodeError:
         raise Unreadable("not UTF-8 text") from None
-    if not text:
-        raise Unreadable("the text is blank")
-    return text
-
-
-def _prefixes(paths: Sequence[Path]) -> list[str]:
-    """Names of shards below the folder that they share, without ``.tar``."""
-    shared = Path(os.path.commonpath([path.parent for path in paths]))
-    names = [path.relative_to(shared).with_suffix("").as_posix() for path in paths]
-    repeat = first_repeat(names)
-    if repeat is not None:
-        raise file_error(paths[repeat[0]], "is named twice; name each shard once")
-    return [f"{name}/" for name in names]

@@ -13,14 +13,14 @@ fitted samples are scored. A store knows its labels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from sagl.features.files import SUFFIXES, parse_view_option, read_array, read_labels
-from sagl.features.store import FeatureStore, Join, is_store
+from sagl.features.store import FeatureStore, Join, Joined, is_store
 from sagl.views import Views
 
 _LABELS = "labels"
@@ -47,40 +47,23 @@ def read_views(options: Sequence[str]) -> Views:
     return views
 
 
-@dataclass(frozen=True)
-class Input:
-    """Views, and from a store also what the samples are called and where they are."""
-
-    views: Views
-    ids: list[str] | None = None
-    labels: NDArray[Any] | None = None  # for evaluation alone
-    source: dict[str, Any] | None = None  # the reader's record, store and views
-
-    def truth(self, file: Path | None) -> NDArray[Any]:
-        """Labels to score with: those of a file, else the store's own."""
-        if file is not None:
-            return read_labels(file)
-        if self.labels is None:
-            raise ValueError("there are no labels to score with; give --labels")
-        return self.labels
-
-
 def read_input(
     store: str | Path | None,
     files: Sequence[str] | None,
     names: Sequence[str] | None = None,
     join: Join = "error",
-) -> Input:
+) -> Joined:
     """Views of a store, or of ``NAME=FILE`` options: one or the other."""
     if (store is None) == (not files):
         raise ValueError("give a feature store, or views with --view; one of the two")
     if files:
-        return Input(read_views(files))
+        views = read_views(files)
+        return Joined([f"{row}" for row in range(len(views))], views, None, {})
     return open_input(Path(str(store)), names, join)
 
 
-def open_input(path: Path, names: Sequence[str] | None, join: Join) -> Input:
-    """Views of a store."""
+def open_input(path: Path, names: Sequence[str] | None, join: Join) -> Joined:
+    """Views of a store; their source is the reader's record, store and views."""
     if path.is_dir() and not is_store(path):
         raise ValueError(
             f"{path} is not a feature store; make one with sagl extract {path}"
@@ -88,12 +71,16 @@ def open_input(path: Path, names: Sequence[str] | None, join: Join) -> Input:
     from sagl.features.readers import absolute
 
     joined = FeatureStore.open(path).join(names, join)
-    source = {
-        **absolute(joined.source),
-        "store": str(path.resolve()),
-        "views": list(joined.views.names),
-    }
-    return Input(joined.views, joined.ids, joined.labels, source)
+    place = {"store": str(path.resolve()), "views": list(joined.views.names)}
+    return replace(joined, source={**absolute(joined.source), **place})
+
+
+def true_labels(given: Joined, file: Path | None) -> NDArray[Any]:
+    """Labels to score with: those of a file, else the store's own."""
+    labels = given.labels if file is None else read_labels(file)
+    if labels is None:
+        raise ValueError("there are no labels to score with; give --labels")
+    return labels
 
 
 @dataclass(frozen=True)
@@ -120,10 +107,8 @@ class Part:
             joined = FeatureStore.open(self.store).join(self.views, "inner")
             return joined.views, joined.labels
         views = read_views(self.views)
-        if self.labels is None:
-            return views, None
-        labels = read_labels(self.labels)
-        if len(labels) != len(views):
+        labels = None if self.labels is None else read_labels(self.labels)
+        if labels is not None and len(labels) != len(views):
             raise ValueError(
                 f"{self.labels}: {len(labels)} labels for {len(views)} samples; there "
                 "must be one label per sample"

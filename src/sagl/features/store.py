@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sagl.features.files import read_array
 from sagl.features.manifest import (
     Manifest,
     is_store,
@@ -24,8 +25,7 @@ from sagl.features.manifest import (
     read_skipped,
     sorted_order,
 )
-from sagl.features.sharded_array import ShardedArray
-from sagl.features.store_tools import Join, export, merge, verify
+from sagl.features.samples import file_error
 from sagl.features.store_write import begin, finish, piece_rows, unfinished
 from sagl.views import Views
 
@@ -35,17 +35,127 @@ __all__ = [
     "Joined",
     "OverlapWarning",
     "ShardedArray",
-    "export",
     "is_store",
-    "merge",
     "read_skipped",
-    "verify",
     "write_view",
 ]
+
+Array = NDArray[Any]
+Rows = NDArray[np.int64]
+Join = Literal["error", "inner"]
 
 
 class OverlapWarning(UserWarning):
     """Views hold different samples, and only those in all of them are taken."""
+
+
+class ShardedArray:
+    """Rows of ``.npy`` files one after another, as if they were one matrix.
+
+    Nothing is opened before it is needed. Indexing gives NumPy arrays, in the order
+    asked for; inside, rows are read in the order of the files, file by file, because
+    a random walk over a disk costs several times as much.
+
+    ``files`` are paths with the number of rows in each; all have ``dim`` columns of
+    ``dtype``. ``selected`` says which rows of the files are the rows of this array; by
+    default all.
+    """
+
+    # Tells `Views` to leave it where it is.
+    stays_on_disk = True
+    ndim = 2
+
+    def __init__(
+        self,
+        files: Sequence[tuple[Path, int]],
+        dim: int,
+        dtype: Any,
+        selected: Rows | None = None,
+    ) -> None:
+        self.files = tuple(files)
+        self.dtype = np.dtype(dtype)
+        self.selected = selected
+        self._starts = np.cumsum([0, *(rows for _, rows in self.files)])
+        rows = int(self._starts[-1]) if selected is None else len(selected)
+        self.shape = (rows, dim)
+        self._open: dict[int, Array] = {}
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"ShardedArray({self.shape}, {self.dtype}, {len(self.files)} files)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_open": {}}  # memory maps would travel as copies
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("an array in several files cannot be had without a copy")
+        return np.array(self[:], dtype=dtype)
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, *columns = key if isinstance(key, tuple) else (key,)
+        positions = self._positions(rows)
+        block = self._read(np.atleast_1d(positions))
+        if positions.ndim == 0:
+            return block[(0, *columns)]
+        if not columns:
+            return block
+        # NumPy pairs a list of rows with a list of columns.
+        paired = not isinstance(rows, slice) and np.ndim(columns[0]) > 0
+        return block[(np.arange(len(block)) if paired else slice(None), *columns)]
+
+    def select(self, rows: Rows) -> ShardedArray:
+        """These rows in this order, still on disk."""
+        selected = self._positions(rows)
+        return ShardedArray(self.files, self.shape[1], self.dtype, selected)
+
+    def _positions(self, key: Any) -> Rows:
+        """Rows of the files that a number, a slice, a mask or positions mean."""
+        rows = np.arange(len(self)) if self.selected is None else self.selected
+        positions = np.asarray(rows[key])  # by the rules of NumPy
+        if positions.ndim > 1:
+            raise IndexError(
+                "rows are chosen by a slice, a mask or a list of positions"
+            )
+        return positions
+
+    def _read(self, rows: Rows) -> Array:
+        order = None
+        if (rows[1:] < rows[:-1]).any():
+            order = np.argsort(rows, kind="stable")
+            rows = rows[order]
+        cuts = np.searchsorted(rows, self._starts).tolist()
+        out = np.empty((len(rows), self.shape[1]), self.dtype)
+        for shard in np.flatnonzero(np.diff(cuts)).tolist():
+            a, b = cuts[shard], cuts[shard + 1]
+            file, here = self._file(shard), rows[a:b] - self._starts[shard]
+            if order is not None:
+                out[order[a:b]] = file.take(here, axis=0)
+            else:  # positions are valid; "raise" would read into a second buffer
+                np.take(file, here, axis=0, out=out[a:b], mode="clip")
+        return out
+
+    def _file(self, shard: int) -> Array:
+        if shard not in self._open:
+            path, rows = self.files[shard]
+            self._open[shard] = open_shard(path, (rows, self.shape[1]), self.dtype)
+        return self._open[shard]
+
+
+def open_shard(path: Path, shape: tuple[int, int], dtype: Any) -> Array:
+    """A shard as a memory map, refused when it is not of the form it should have."""
+    if not path.is_file():
+        raise file_error(path, "is missing; copy it back or extract again")
+    array = read_array(path)
+    if array.shape != shape or array.dtype != np.dtype(dtype):
+        raise file_error(
+            path,
+            f"holds {array.dtype} of shape {array.shape}, the manifest says "
+            f"{np.dtype(dtype)} of shape {shape}; copy it back or extract again",
+        )
+    return np.asarray(array)  # indexing a np.memmap itself is slower
 
 
 @dataclass(frozen=True)
@@ -86,8 +196,7 @@ class FeatureStore(Mapping[str, ShardedArray]):
     @classmethod
     def open(cls, path: str | Path) -> FeatureStore:
         """Open the store in a directory; only its manifest is read."""
-        path = Path(path)
-        return cls(path, Manifest.open(path))
+        return cls(Path(path), Manifest.open(Path(path)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,6 +207,10 @@ class FeatureStore(Mapping[str, ShardedArray]):
     def ids(self) -> list[str]:
         """Ids of the samples that are in every view, in the order of the rows."""
         return self._common(self.names)
+
+    def ids_of(self, name: str) -> list[str]:
+        """Ids of one view's rows."""
+        return self._ids_in(self.manifest.views[name].samples)
 
     def join(self, names: Sequence[str] | None = None, join: Join = "error") -> Joined:
         """Views with their ids and labels.
@@ -110,11 +223,29 @@ class FeatureStore(Mapping[str, ShardedArray]):
             What to do about samples that are not in every one of these views: refuse,
             or leave them out with an ``OverlapWarning``.
         """
-        chosen = self._checked(names)
+        chosen = self.names if names is None else tuple(names)
+        for name in chosen:
+            if name not in self.manifest.views:
+                raise ValueError(
+                    f"{self.path}: there is no view {name!r}; there are "
+                    f"{', '.join(self.names)}"
+                )
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise ValueError(
+                f"{self.path}: choose each view once; got {', '.join(chosen) or 'none'}"
+            )
         self._check_overlap(chosen, join)
-        ids = self._common(chosen)
+        ids, keys = self._common(chosen), self._keys(chosen)
+        labels = None
+        for key in keys:
+            lines = self.manifest.labels(key)
+            if lines is not None:
+                known = dict(zip(self._ids_in(key), lines, strict=True))
+                labels = np.array([known[sample] for sample in ids])
+                break
         arrays = {name: self._array(name, ids) for name in chosen}
-        return Joined(ids, Views(arrays), *self._about(chosen, ids))
+        source = self.manifest.samples[keys[0]].source
+        return Joined(ids, Views(arrays), labels, source)
 
     def views(self, names: Sequence[str] | None = None, join: Join = "error") -> Views:
         """Row-aligned views; see ``join``."""
@@ -125,7 +256,7 @@ class FeatureStore(Mapping[str, ShardedArray]):
             raise KeyError(f"no view {name!r}; there are {', '.join(self.names)}")
         # As a mapping the store promises that row i of all views is one sample.
         self._check_overlap(self.names, "error")
-        return self.manifest.views[name].array(self.path)
+        return self._array(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.manifest.views)
@@ -165,29 +296,10 @@ class FeatureStore(Mapping[str, ShardedArray]):
             "views": views,
         }
 
-    def ids_of(self, name: str) -> list[str]:
-        """Ids of one view's rows."""
-        return self._ids_in(self.manifest.views[name].samples)
-
     def _ids_in(self, key: str) -> list[str]:
         if key not in self._ids:
-            self._ids[key] = self.manifest.ids(self.path, key)
+            self._ids[key] = self.manifest.ids(key)
         return self._ids[key]
-
-    def _checked(self, names: Sequence[str] | None) -> tuple[str, ...]:
-        if names is None:
-            return self.names
-        for name in names:
-            if name not in self.manifest.views:
-                raise ValueError(
-                    f"{self.path}: there is no view {name!r}; there are "
-                    f"{', '.join(self.names)}"
-                )
-        if not names or len(set(names)) < len(names):
-            raise ValueError(
-                f"{self.path}: choose each view once; got {', '.join(names) or 'none'}"
-            )
-        return tuple(names)
 
     def _check_overlap(self, names: Sequence[str], join: Join) -> None:
         if join not in ("error", "inner"):
@@ -211,33 +323,18 @@ class FeatureStore(Mapping[str, ShardedArray]):
         return list(dict.fromkeys(self.manifest.views[name].samples for name in names))
 
     def _common(self, names: Sequence[str]) -> list[str]:
-        first, *others = self._keys(names)
-        ids = self._ids_in(first)
-        for key in others:
-            there = set(self._ids_in(key))
-            ids = [sample for sample in ids if sample in there]
-        return ids
+        first, *others = map(self._ids_in, self._keys(names))
+        return sorted(set(first).intersection(*others)) if others else first
 
-    def _array(self, name: str, ids: list[str]) -> ShardedArray:
+    def _array(self, name: str, ids: list[str] | None = None) -> ShardedArray:
+        """A view's features, all or those of some samples."""
         view = self.manifest.views[name]
-        array = view.array(self.path)
-        if len(ids) == view.rows:  # a subset of as many is the set itself
+        files = [(self.path / shard.file, shard.rows) for shard in view.shards]
+        array = ShardedArray(files, view.plan.dim, view.plan.dtype)
+        if ids is None or len(ids) == view.rows:  # a subset of as many is the set
             return array
         row = {sample: i for i, sample in enumerate(self._ids_in(view.samples))}
         return array.select(np.array([row[sample] for sample in ids], dtype=np.int64))
-
-    def _about(
-        self, names: Sequence[str], ids: list[str]
-    ) -> tuple[NDArray[np.str_] | None, dict[str, Any]]:
-        """Labels of these samples, and their source, from the first that has any."""
-        keys = self._keys(names)
-        source = self.manifest.samples[keys[0]].source
-        for key in keys:
-            labels = self.manifest.labels(self.path, key)
-            if labels is not None:
-                known = dict(zip(self._ids_in(key), labels, strict=True))
-                return np.array([known[sample] for sample in ids]), source
-        return None, source
 
 
 def write_view(
@@ -250,6 +347,7 @@ def write_view(
     dtype: Any = None,
     backbone: Mapping[str, Any] | None = None,
     source: Mapping[str, Any] | None = None,
+    batch_size: int | None = None,
 ) -> None:
     """Add features that are there already to a store, which is made if need be.
 
@@ -266,8 +364,9 @@ def write_view(
         One per row, for evaluation alone.
     dtype : optional
         Of the stored features; by default that of the array.
-    backbone, source : mapping, optional
-        What to remember about the model and about the samples, as JSON.
+    backbone, source, batch_size : optional
+        What to remember about the model and about the samples, as JSON, and about how
+        many of them were embedded together.
     """
     if len(features.shape) != 2 or len(features) != len(ids):
         raise ValueError(
@@ -277,16 +376,20 @@ def write_view(
     for i, sample in enumerate(ids):
         if fault := line_fault(sample):
             raise ValueError(f"view {name!r}: the id of row {i}, {sample!r}: {fault}")
-    order = sorted_order(ids)
+    order = np.array(sorted_order(ids), dtype=np.int64)
     sorted_ids = [ids[i] for i in order]
-    dtype = features.dtype if dtype is None else dtype
-    rows = piece_rows(len(ids))
-    plan = make_plan(sorted_ids, backbone or {}, dtype, features.shape[1], rows)
     sorted_labels = None if labels is None else [labels[i] for i in order]
+    plan = make_plan(
+        sorted_ids,
+        backbone or {},
+        features.dtype if dtype is None else dtype,
+        features.shape[1],
+        piece_rows(len(ids)),
+        batch_size,
+    )
     view = begin(Path(store), name, plan, sorted_ids, sorted_labels, source or {})
-    if view is None:
-        return
-    for piece in view.pending():
-        positions = [order[i] for i in view.samples_of(piece)]
-        view.write(piece, np.asarray(features[np.array(positions, np.int64)]), [])
-    finish(view.store, name)
+    if view is not None:
+        for piece in view.pending():
+            rows = order[view.samples_of(piece)]
+            view.write(piece, np.asarray(features[rows]), [])
+        finish(view.store, name)

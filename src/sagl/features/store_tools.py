@@ -12,9 +12,8 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, get_args
+from typing import IO, Any, Literal, get_args
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -23,34 +22,32 @@ from numpy.typing import NDArray
 from sagl.features.manifest import (
     MANIFEST,
     Manifest,
-    SampleSet,
     StoredView,
-    ids_file,
+    as_lines,
     is_store,
-    labels_file,
     read_lines,
     read_skipped,
-    samples_checksum,
-    sorted_order,
     write_skipped,
 )
 from sagl.features.samples import FileFormatError
-from sagl.features.sharded_array import ShardFile, npy_header, open_shard
+from sagl.features.store import (
+    FeatureStore,
+    Join,
+    ShardedArray,
+    open_shard,
+    write_view,
+)
 from sagl.features.store_write import (
     UnfinishedView,
     begin,
     finish,
-    piece_rows,
+    npy_header,
     unfinished,
 )
-from sagl.storage import replacing, sha256
+from sagl.storage import replacing, sha256, write_bytes
 
-if TYPE_CHECKING:
-    from sagl.features.store import FeatureStore
+__all__ = ["Format", "export", "merge", "verify"]
 
-__all__ = ["Format", "Join", "export", "merge", "verify"]
-
-Join = Literal["error", "inner"]
 Format = Literal["npy", "npz", "parquet", "csv"]
 _BLOCK_ROWS = 4096
 
@@ -58,14 +55,13 @@ _BLOCK_ROWS = 4096
 def verify(path: str | Path) -> list[str]:
     """What is wrong with a store, one line per fault; an empty list when nothing is.
 
-    Reads everything: checksums, numbers of rows, ids that are not sorted or repeated,
-    and values that are NaN or infinite.
+    Reads everything: checksums, numbers of rows, and values that are NaN or infinite.
     """
     store = Path(path)
     manifest = Manifest.open(store)
     faults: list[str] = []
-    for key, samples in manifest.samples.items():
-        faults.extend(_sample_faults(store, key, samples))
+    for key in manifest.samples:
+        faults.extend(_sample_faults(manifest, key))
     for name, view in manifest.views.items():
         known = manifest.samples.get(view.samples)
         if known is None or known.rows != view.rows:
@@ -82,32 +78,26 @@ def verify(path: str | Path) -> list[str]:
     return faults
 
 
-def _sample_faults(store: Path, key: str, samples: SampleSet) -> Iterator[str]:
-    files = {ids_file(key): samples.ids_sha256}
+def _sample_faults(manifest: Manifest, key: str) -> Iterator[str]:
+    samples = manifest.samples[key]
+    files = {manifest.ids_file(key): samples.ids_sha256}
     if samples.labels_sha256 is not None:
-        files[labels_file(key)] = samples.labels_sha256
-    for name, checksum in files.items():
-        path = store / name
+        files[manifest.labels_file(key)] = samples.labels_sha256
+    for path, checksum in files.items():
         try:
-            lines = read_lines(path, samples.rows)
+            read_lines(path, samples.rows)
         except FileFormatError as error:
             yield str(error)
             continue
         if sha256(path) != checksum:
             yield f"{path}: its content is not what was written; copy it back"
-        elif name == ids_file(key):
-            for row, (a, b) in enumerate(pairwise(lines), 1):
-                if a >= b:
-                    yield f"{path}: line {row + 1}, {b!r}, does not come after {a!r}"
-                    break
 
 
 def _view_faults(store: Path, view: StoredView) -> Iterator[str]:
     for shard in view.shards:
         path = store / shard.file
         try:
-            file = ShardFile(path, shard.rows)
-            array = open_shard(file, view.plan.dim, view.plan.dtype)
+            array = open_shard(path, (shard.rows, view.plan.dim), view.plan.dtype)
         except FileFormatError as error:
             yield str(error)
             continue
@@ -177,26 +167,23 @@ def _missing(view: UnfinishedView, where: str) -> ValueError:
 def _merge_into(target: Path, paths: Sequence[Path]) -> None:
     target.mkdir()
     begun: dict[str, list[UnfinishedView]] = {}
-    done: dict[str, list[tuple[Path, Manifest]]] = {}
+    done: dict[str, list[FeatureStore]] = {}
     for path in paths:
         for view in unfinished(path):
             begun.setdefault(view.name, []).append(view)
         if (path / MANIFEST).exists():
-            manifest = Manifest.open(path)
-            for name in manifest.views:
-                done.setdefault(name, []).append((path, manifest))
+            store = FeatureStore.open(path)
+            for name in store:
+                done.setdefault(name, []).append(store)
     for name in begun.keys() & done.keys():
         raise ValueError(
             f"{begun[name][0].store}: view {name!r} is not finished here, and is in "
-            f"{done[name][0][0]}; finish it first"
+            f"{done[name][0].path}; finish it first"
         )
     for name, views in begun.items():
         _gather(target, name, views)
     for name, stores in done.items():
-        if len(stores) == 1:
-            _copy(target, name, *stores[0])
-        else:
-            _append(target, name, stores)
+        (_copy if len(stores) == 1 else _append)(target, name, stores)
     for path in paths:
         write_skipped(target, read_skipped(path))
 
@@ -204,92 +191,68 @@ def _merge_into(target: Path, paths: Sequence[Path]) -> None:
 def _gather(target: Path, name: str, views: Sequence[UnfinishedView]) -> None:
     """A view whose files were written into several stores."""
     first = views[0]
-    gathered = begin(target, name, first.plan, *first.samples(), first.source)
-    assert gathered is not None, "the target is new"
+    begin(target, name, first.plan, *first.samples(), first.source)
     for view in views:
         if view.plan != first.plan:
             raise ValueError(
                 f"{view.store}: view {name!r} was begun in another way than in "
                 f"{first.store}; extract both with the same options"
             )
-        gathered.adopt(view)
+        view.copy_files(target)
     if not finish(target, name):
-        raise _missing(gathered, ", ".join(f"{view.store}" for view in views))
+        stores = ", ".join(f"{view.store}" for view in views)
+        raise _missing(UnfinishedView(target, name), stores)
 
 
-def _copy(target: Path, name: str, store: Path, manifest: Manifest) -> None:
+def _copy(target: Path, name: str, stores: Sequence[FeatureStore]) -> None:
     """A view that is in one store alone, file by file."""
+    manifest, merged = stores[0].manifest, Manifest.read_or_new(target)
     view = manifest.views[name]
-    merged = Manifest.read_or_new(target)
     (target / name).mkdir()
     for shard in view.shards:
-        shutil.copyfile(store / shard.file, target / shard.file)
-    ids, labels = (
-        manifest.ids(store, view.samples),
-        manifest.labels(store, view.samples),
-    )
-    source = manifest.samples[view.samples].source
-    key = merged.add_samples(target, ids, labels, source)
+        shutil.copyfile(manifest.store / shard.file, target / shard.file)
+    ids, labels = manifest.ids(view.samples), manifest.labels(view.samples)
+    key = merged.add_samples(ids, labels, manifest.samples[view.samples].source)
     merged.views[name] = replace(view, samples=key)
-    merged.write(target)
+    merged.write()
 
 
-def _append(target: Path, name: str, stores: Sequence[tuple[Path, Manifest]]) -> None:
+def _append(target: Path, name: str, stores: Sequence[FeatureStore]) -> None:
     """A view whose samples are spread over several stores."""
-    views = [manifest.views[name] for _, manifest in stores]
-    plan = views[0].plan
-    for (path, _), view in zip(stores, views, strict=True):
-        made = (view.plan.backbone, view.plan.dtype, view.plan.dim)
-        if made != (plan.backbone, plan.dtype, plan.dim):
-            raise ValueError(
-                f"{path}: view {name!r} was made in another way than in "
-                f"{stores[0][0]}; rename one of them"
-            )
+    plan = stores[0].manifest.views[name].plan
     ids: list[str] = []
-    parts, sources = [], []
-    for (path, manifest), view in zip(stores, views, strict=True):
-        ids += manifest.ids(path, view.samples)
-        parts.append(manifest.labels(path, view.samples))
-        sources.append(manifest.samples[view.samples].source)
-    try:
-        order = sorted_order(ids)
-    except ValueError as error:
-        raise ValueError(f"view {name!r} of several stores: {error}") from None
-    sorted_ids = [ids[i] for i in order]
-    labels = _all_labels(name, parts)
-    same = all(source == sources[0] for source in sources)
-    source = sources[0] if same else {"merged": sources}
-    plan = replace(
-        plan,
-        piece_rows=piece_rows(len(ids)),
-        n_samples=len(ids),
-        samples_sha256=samples_checksum(sorted_ids),
-    )
-    sorted_labels = None if labels is None else [labels[i] for i in order]
-    merged = begin(target, name, plan, sorted_ids, sorted_labels, source)
-    assert merged is not None, "the target is new"
-    arrays = [view.array(path) for (path, _), view in zip(stores, views, strict=True)]
-    starts = np.cumsum([0, *(len(array) for array in arrays)])
-    for piece in merged.pending():
-        rows = np.array([order[i] for i in merged.samples_of(piece)], dtype=np.int64)
-        features = np.empty((len(rows), plan.dim), plan.dtype)
-        for array, start in zip(arrays, starts, strict=False):
-            here = (rows >= start) & (rows < start + len(array))
-            features[here] = array[rows[here] - start]
-        merged.write(piece, features, [])
-    finish(target, name)
-
-
-def _all_labels(name: str, parts: Sequence[list[str] | None]) -> list[str] | None:
-    known = [labels for labels in parts if labels is not None]
-    if len(known) == len(parts):
-        return [label for labels in known for label in labels]
-    if known:
+    labels: list[str] = []
+    files, sources = [], []
+    for store in stores:
+        joined, own = store.join([name]), store.manifest.views[name].plan
+        if (own.backbone, own.dtype, own.dim) != (plan.backbone, plan.dtype, plan.dim):
+            raise ValueError(
+                f"{store.path}: view {name!r} was made in another way than in "
+                f"{stores[0].path}; rename one of them"
+            )
+        ids += joined.ids
+        labels += [] if joined.labels is None else joined.labels.tolist()
+        files += joined.views[name].files  # type: ignore[attr-defined]
+        sources.append(joined.source)
+    if 0 < len(labels) < len(ids):
         warnings.warn(
             f"view {name!r}: not all of the stores have labels; the merged has none",
             stacklevel=4,
         )
-    return None
+    same = all(source == sources[0] for source in sources)
+    try:
+        write_view(
+            target,
+            name,
+            ids,
+            ShardedArray(files, plan.dim, plan.dtype),
+            labels=labels if len(labels) == len(ids) else None,
+            backbone=plan.backbone,
+            source=sources[0] if same else {"merged": sources},
+            batch_size=plan.batch_size,
+        )
+    except ValueError as error:
+        raise ValueError(f"view {name!r} of several stores: {error}") from None
 
 
 def export(
@@ -327,17 +290,10 @@ def export(
     for path, (_, array) in zip(paths, joined.views.items(), strict=False):
         with replacing(path) as temporary:
             _WRITERS[form](temporary, array, joined.ids)
-    for path in paths[len(joined.views.names) :]:
-        with (
-            replacing(path) as temporary,
-            temporary.open("w", encoding="utf-8", newline="") as file,
-        ):
-            if joined.labels is not None and path.suffix == ".csv":
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(["id", "label"])
-                writer.writerows(zip(joined.ids, joined.labels.tolist(), strict=True))
-            else:
-                file.writelines(f"{sample}\n" for sample in joined.ids)
+    write_bytes(Path(out) / "ids.txt", as_lines(joined.ids))
+    if joined.labels is not None:
+        with replacing(paths[-1]) as temporary:
+            _write_csv(temporary, joined.labels[:, None], joined.ids, ["label"])
     return paths
 
 
@@ -382,10 +338,12 @@ def _write_parquet(path: Path, array: NDArray[Any], ids: Sequence[str]) -> None:
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
 
-def _write_csv(path: Path, array: NDArray[Any], ids: Sequence[str]) -> None:
+def _write_csv(
+    path: Path, array: Any, ids: Sequence[str], names: Sequence[str] | None = None
+) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["id", *(f"f{i}" for i in range(array.shape[1]))])
+        writer.writerow(["id", *(names or (f"f{i}" for i in range(array.shape[1])))])
         for block, names in _blocks(array, ids):
             # As text NumPy writes the shortest digits that give the same number back.
             rows = block.astype(str).tolist()

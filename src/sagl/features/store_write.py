@@ -11,17 +11,20 @@ so it does not matter who writes it, or how often it is interrupted.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from filelock import FileLock, Timeout
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from sagl.features.manifest import (
@@ -31,17 +34,13 @@ from sagl.features.manifest import (
     Shard,
     Skipped,
     StoredView,
-    as_lines,
     check_view_name,
     is_store,
     line_fault,
-    read_lines,
-    write_bytes,
     write_skipped,
 )
-from sagl.features.samples import file_error
-from sagl.features.sharded_array import npy_header
-from sagl.storage import replacing, sha256, write_json
+from sagl.features.samples import reading
+from sagl.storage import sha256, write_bytes, write_json
 
 __all__ = ["UnfinishedView", "begin", "finish", "piece_rows", "unfinished"]
 
@@ -55,7 +54,7 @@ _MOST_PIECES = 4096
 _FILE_ROWS = 16_384
 _FILES = 64
 _LOCK = ".lock"
-_PLAN, _IDS, _LABELS = "plan.json", "ids.txt", "labels.txt"
+_PLAN, _SAMPLES = "view.json", "samples.json"
 
 
 def piece_rows(n_samples: int) -> int:
@@ -79,40 +78,49 @@ def begin(
     for label in set(labels or ()):
         if fault := line_fault(label):
             raise ValueError(f"the label {label!r} cannot be kept: {fault}")
-    _refuse_other_directory(store)
+    _refuse_other_files(store, name)
     store.mkdir(parents=True, exist_ok=True)
-    with _locked(store):
-        if _has(store, name, plan):
+    work = store / WORK / name
+    with FileLock(store / _LOCK):
+        stored = Manifest.read_or_new(store).views.get(name)
+        if stored is not None:
+            if stored.plan != plan:
+                raise ValueError(
+                    f"{store} has a view {name!r} already, "
+                    f"{_difference(stored.plan, plan)}; give the new one another name "
+                    "(NAME=BACKBONE)"
+                )
+            _clean_up(store, name)
             return None
-        _refuse_other_files(store / name)
-        work = store / WORK / name
         # Looked at under the lock: whoever has pieces to do keeps others from
         # finishing the view, and so from removing what is there.
-        if not (work / _PLAN).exists() or not _is_same(
-            UnfinishedView(store, name), plan
-        ):
+        begun = UnfinishedView(store, name) if (work / _PLAN).exists() else None
+        if begun is not None and begun.plan != plan and begun.has_pieces:
+            raise ValueError(
+                f"{work}: view {name!r} was begun {_difference(begun.plan, plan)}; "
+                "give the same again, or remove this directory to begin anew"
+            )
+        if begun is None or begun.plan != plan:
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir(parents=True)
-            # Ids that cannot be lines are among them until they are skipped.
-            write_bytes(work / _IDS, as_lines([json.dumps(sample) for sample in ids]))
-            if labels is not None:
-                write_bytes(work / _LABELS, as_lines(labels))
+            samples = {"ids": list(ids), "labels": labels and list(labels)}
+            write_json(work / _SAMPLES, samples)
             write_json(work / _PLAN, {"plan": asdict(plan), "source": dict(source)})
         view = UnfinishedView(store, name)
-        if not any(file.entries for file in view.files):
+        if not view.has_pieces:
             shutil.rmtree(store / name, ignore_errors=True)  # of an attempt given up
         return view
 
 
 def finish(store: Path, name: str) -> bool:
     """Enter a view into the manifest if all pieces are there; say whether it is in."""
-    with _locked(store):
+    with FileLock(store / _LOCK):
         manifest = Manifest.read_or_new(store)
         if name not in manifest.views:
             view = UnfinishedView(store, name)
             if view.pending():
                 return False
-            _enter(manifest, view)
+            view.enter(manifest)
         _clean_up(store, name)
     return True
 
@@ -129,13 +137,8 @@ class UnfinishedView:
     def __init__(self, store: Path, name: str) -> None:
         self.store, self.name = store, name
         self.work = store / WORK / name
-        try:
+        with reading(self.work / _PLAN, f"remove {self.work} to begin anew"):
             about = json.loads((self.work / _PLAN).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise file_error(
-                self.work / _PLAN,
-                f"is damaged ({error}); remove {self.work} to begin anew",
-            ) from None
         self.plan = Plan(**about["plan"])
         self.source: dict[str, Any] = about["source"]
         rows = min(_FILE_ROWS, -(-self.plan.n_samples // _FILES))
@@ -144,6 +147,10 @@ class UnfinishedView:
             _ViewFile(self, number)
             for number in range(-(-self.plan.n_pieces // self.pieces_per_file))
         ]
+
+    @property
+    def has_pieces(self) -> bool:
+        return any(file.entries for file in self.files)
 
     def pending(self, index: int = 0, count: int = 1) -> list[int]:
         """Pieces that are not done, of every ``count``-th file beginning with one."""
@@ -156,9 +163,8 @@ class UnfinishedView:
 
     def samples(self) -> tuple[list[str], list[str] | None]:
         """Ids and labels of all samples."""
-        n, labels = self.plan.n_samples, self.work / _LABELS
-        ids = [json.loads(line) for line in read_lines(self.work / _IDS, n)]
-        return ids, read_lines(labels, n) if labels.exists() else None
+        samples = json.loads((self.work / _SAMPLES).read_text(encoding="utf-8"))
+        return samples["ids"], samples["labels"]
 
     def write(self, piece: int, features: NDArray[Any], skipped: Skipped) -> None:
         """Features of a piece, (rows, dim), and those samples that are left out.
@@ -167,15 +173,38 @@ class UnfinishedView:
         """
         self.files[piece // self.pieces_per_file].append(piece, features, skipped)
 
-    def adopt(self, other: UnfinishedView) -> None:
-        """Take over complete files of the same view in another store."""
-        for mine, theirs in zip(self.files, other.files, strict=True):
-            if mine.pending and not theirs.pending:
-                features = theirs.path if theirs.path.exists() else theirs.partial
-                for source in (features, theirs.journal):  # which counts the rows
-                    with replacing(self.work / source.name) as temporary:
-                        shutil.copyfile(source, temporary)
-                mine.entries = theirs.entries
+    def copy_files(self, store: Path) -> None:
+        """Bring complete files to another store in which this view was begun."""
+        for file in self.files:
+            if not file.pending:
+                features = file.path if file.path.exists() else file.partial
+                for source in (features, file.journal):  # which counts the rows
+                    shutil.copyfile(source, store / WORK / self.name / source.name)
+
+    def enter(self, manifest: Manifest) -> None:
+        """Give the files their names and write the manifest with this view in it."""
+        skipped: Skipped = [
+            (sample, reason)
+            for file in self.files
+            for entry in file.entries
+            for sample, reason in entry["skipped"]
+        ]
+        if not any(file.rows for file in self.files):
+            _clean_up(self.store, self.name)  # so that the next attempt reads them
+            sample, reason = skipped[0]
+            raise ValueError(
+                f"view {self.name!r}: not one of {self.plan.n_samples:,} samples could "
+                f"be used; the first is {sample}: {reason}"
+            )
+        shards = tuple(file.settle() for file in self.files if file.rows)
+        absent = {sample for sample, _ in skipped}
+        ids, labels = self.samples()
+        kept = [i for i, sample in enumerate(ids) if sample not in absent]
+        kept_labels = None if labels is None else [labels[i] for i in kept]
+        key = manifest.add_samples([ids[i] for i in kept], kept_labels, self.source)
+        manifest.views[self.name] = StoredView(self.plan, key, shards)
+        write_skipped(self.store, skipped)
+        manifest.write()
 
 
 class _ViewFile:
@@ -189,6 +218,7 @@ class _ViewFile:
         self.partial = view.work / self.path.name
         self.journal = view.work / f"{number:05d}.jsonl"
         self._dim, self._dtype = view.plan.dim, np.dtype(view.plan.dtype)
+        self._lock = FileLock(self.journal.with_suffix(".lock"), timeout=0)
         self._file: IO[bytes] | None = None
         self.entries = self._read_journal()
 
@@ -201,39 +231,29 @@ class _ViewFile:
     def rows(self) -> int:
         return sum(entry["rows"] for entry in self.entries)
 
-    @property
-    def skipped(self) -> Skipped:
-        return [(a, b) for entry in self.entries for a, b in entry["skipped"]]
-
     def append(self, piece: int, features: NDArray[Any], skipped: Skipped) -> None:
         """Add the rows of the next piece, then its line to the journal."""
         file = self._opened()
         if not self.pending or self.pending[0] != piece:
             raise self._busy()
-        file.write(np.ascontiguousarray(features, self._dtype).data)
-        file.flush()
-        os.fsync(file.fileno())
+        _write_and_sync(file, np.ascontiguousarray(features, self._dtype).data)
         entry = {"rows": len(features), "skipped": skipped}
         with self.journal.open("ab") as journal:
-            journal.write(json.dumps(entry).encode() + b"\n")
-            journal.flush()
-            os.fsync(journal.fileno())
+            _write_and_sync(journal, json.dumps(entry).encode() + b"\n")
         self.entries.append(entry)
         if not self.pending:
             file.close()
+            self._lock.release()
 
-    def settle(self, name: str) -> Shard | None:
-        """Give a complete file its header and its name; None if it has no rows."""
-        if self.rows == 0:
-            return None
+    def settle(self) -> Shard:
+        """Give a complete file its header and its name."""
         if self.partial.exists():
             with self.partial.open("r+b") as file:
-                file.write(self._header())
-                file.flush()
-                os.fsync(file.fileno())
+                _write_and_sync(file, self._header())
             self.path.parent.mkdir(exist_ok=True)
             self.partial.replace(self.path)
-        return Shard(f"{name}/{self.path.name}", self.rows, sha256(self.path))
+        name = f"{self.path.parent.name}/{self.path.name}"
+        return Shard(name, self.rows, sha256(self.path))
 
     def _header(self) -> bytes:
         return npy_header(self._dtype, (self.rows, self._dim))
@@ -258,20 +278,21 @@ class _ViewFile:
     def _opened(self) -> IO[bytes]:
         """The file, held by this process alone and cut behind its last whole piece."""
         if self._file is None:
-            self.partial.touch()
-            file = self.partial.open("r+b")
-            if not _lock(file, wait=False):
-                raise self._busy()
+            try:
+                self._lock.acquire()
+            except Timeout:
+                raise self._busy() from None
             pending = self.pending
             self.entries = self._read_journal()
             if self.pending != pending:  # somebody went on with it meanwhile
                 raise self._busy()
             lines = (json.dumps(entry).encode() + b"\n" for entry in self.entries)
             write_bytes(self.journal, b"".join(lines))
-            file.write(self._header())
-            file.truncate(self._size)
-            file.seek(self._size)
-            self._file = file
+            self.partial.touch()
+            self._file = self.partial.open("r+b")
+            self._file.write(self._header())
+            self._file.truncate(self._size)
+            self._file.seek(self._size)
         return self._file
 
     def _busy(self) -> ValueError:
@@ -281,75 +302,35 @@ class _ViewFile:
         )
 
 
-def _enter(manifest: Manifest, view: UnfinishedView) -> None:
-    skipped = [pair for file in view.files for pair in file.skipped]
-    if not any(file.rows for file in view.files):
-        _clean_up(view.store, view.name)  # so that the next attempt reads them again
-        sample, reason = skipped[0]
-        raise ValueError(
-            f"view {view.name!r}: not one of {view.plan.n_samples:,} samples could be "
-            f"used; the first is {sample}: {reason}"
-        )
-    shards = [file.settle(view.name) for file in view.files]
-    absent = {sample for sample, _ in skipped}
-    ids, labels = view.samples()
-    kept = [i for i, sample in enumerate(ids) if sample not in absent]
-    key = manifest.add_samples(
-        view.store,
-        [ids[i] for i in kept],
-        None if labels is None else [labels[i] for i in kept],
-        view.source,
-    )
-    stored = tuple(shard for shard in shards if shard is not None)
-    manifest.views[view.name] = StoredView(view.plan, key, stored)
-    write_skipped(view.store, skipped)
-    manifest.write(view.store)
+def npy_header(dtype: Any, shape: tuple[int, int]) -> bytes:
+    """The header of a .npy file; NumPy leaves room in it for any number of rows."""
+    descr = npy_format.dtype_to_descr(np.dtype(dtype))
+    about = {"descr": descr, "fortran_order": False, "shape": shape}
+    header = io.BytesIO()
+    npy_format.write_array_header_1_0(header, about)
+    return header.getvalue()
 
 
-def _refuse_other_directory(store: Path) -> None:
+def _write_and_sync(file: IO[bytes], content: bytes | memoryview) -> None:
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _refuse_other_files(store: Path, name: str) -> None:
     """A store is made in a new or empty directory, never among somebody's files."""
     if store.exists() and not store.is_dir():
         raise ValueError(f"{store} is a file; a feature store is a directory")
-    if not store.is_dir() or is_store(store):
-        return
-    if any(path.name != _LOCK for path in store.iterdir()):
+    others = {path.name for path in store.glob("*")} - {_LOCK}
+    if others and not is_store(store):  # in this order: others may just begin it
         raise ValueError(
             f"{store} holds files and is no feature store; choose another directory"
         )
-
-
-def _refuse_other_files(directory: Path) -> None:
-    """What is to be a view's directory holds nothing that is not a view's."""
-    if directory.is_dir():
-        for path in directory.iterdir():
-            if not re.fullmatch(r"\d+\.npy", path.name):
-                raise ValueError(
-                    f"{path} is in the way; move it, or name the view otherwise"
-                )
-
-
-def _has(store: Path, name: str, plan: Plan) -> bool:
-    there = Manifest.read_or_new(store).views.get(name)
-    if there is None:
-        return False
-    if there.plan != plan:
-        raise ValueError(
-            f"{store} has a view {name!r} already, {_difference(there.plan, plan)}; "
-            "give the new one another name (NAME=BACKBONE)"
-        )
-    _clean_up(store, name)
-    return True
-
-
-def _is_same(view: UnfinishedView, plan: Plan) -> bool:
-    """Whether what was begun can be taken up; refuses to throw pieces away."""
-    if view.plan != plan and any(file.entries for file in view.files):
-        raise ValueError(
-            f"{view.work}: view {view.name!r} was begun "
-            f"{_difference(view.plan, plan)}; give the same again, or remove this "
-            "directory to begin anew"
-        )
-    return view.plan == plan
+    for path in (store / name).glob("*"):
+        if not re.fullmatch(r"\d+\.npy", path.name):
+            raise ValueError(
+                f"{path} is in the way; move it, or name the view otherwise"
+            )
 
 
 def _difference(before: Plan, now: Plan) -> str:
@@ -372,27 +353,5 @@ def _clean_up(store: Path, name: str) -> None:
     shutil.rmtree(store / WORK / name, ignore_errors=True)
     for leftover in store.glob(".*.tmp"):
         leftover.unlink(missing_ok=True)
-    work = store / WORK
-    if work.is_dir() and not any(work.iterdir()):
-        work.rmdir()
-
-
-@contextmanager
-def _locked(store: Path) -> Iterator[None]:
-    """One process at a time."""
-    with (store / _LOCK).open("wb") as file:
-        _lock(file, wait=True)
-        yield
-
-
-def _lock(file: IO[bytes], *, wait: bool) -> bool:
-    """Hold a file until it is closed or this process dies; False if another does."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system: one process is safe anyway
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    with suppress(OSError):  # others are still being written
+        (store / WORK).rmdir()

@@ -92,7 +92,7 @@ def open_graph(
         given = read_input(store, files, names, join)  # type: ignore[arg-type]
         model = SAGL.load(run, device)
         clusters = model.predict(given.views)
-        ids = given.ids or [str(row) for row in range(len(clusters))]
+        ids = given.ids
         weights = _weights(model, given.views, wanted)
         known = given.labels
     else:
