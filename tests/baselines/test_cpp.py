@@ -24,7 +24,6 @@ from sagl.baselines.cpp import (
     folded,
     group_rate,
     spectral_embedding,
-    spectral_labels,
 )
 from sagl.evaluation import clustering_accuracy, clustering_scores
 from tests.conftest import clustered_views
@@ -421,14 +420,6 @@ def test_embedding_holds_the_leading_eigenvectors():
     assert vectors.shape == (45, 5)
     for column, value in zip(vectors.T, values[::-1], strict=False):
         np.testing.assert_allclose(normalised @ column, value * column, atol=1e-6)
-
-
-def test_spectral_labels_find_blocks():
-    membership, labels = block_memberships([30, 12, 20, 8])
-    embedding = spectral_embedding(membership, 6)
-    found = spectral_labels(embedding, 4)
-    assert clustering_accuracy(labels, found) == 1.0
-    assert len(np.unique(spectral_labels(embedding, 6))) == 6
 
 
 def test_coding_length_against_loops():

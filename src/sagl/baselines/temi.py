@@ -14,19 +14,18 @@ from torch.nn.functional import gelu, linear, normalize
 from sagl.baselines.base import (
     Baseline,
     State,
-    measure_scale,
     neighbour_pairs,
-    resident,
+    real,
+    scaled,
     side_by_side,
     standardized,
     unit_rows,
     usable_neighbours,
+    whole,
 )
-from sagl.checks import integer, number
 from sagl.nn.choices import check_choice
 from sagl.nn.encoder import uniform_fan_in
 from sagl.nn.inference import exact_matmul
-from sagl.nn.neighbours import nearest_neighbours
 from sagl.training.feed import Normalization
 from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views
@@ -80,26 +79,28 @@ class TEMI(Baseline):
         What is done to each view before its rows are scaled to length one.
     """
 
-    heads: int = 50
+    heads: int = whole(50)
     head: HeadForm = "linear"
-    neighbours: int = 50
-    beta: float = 0.6
-    temperature: float = 0.1
-    momentum: float = 0.996
-    epochs: int = 200
-    batch_size: int | None = None
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-4
+    neighbours: int = whole(50)
+    beta: float = real(0.6, strict=True)
+    temperature: float = real(0.1, strict=True)
+    momentum: float = real(0.996, below=1)
+    epochs: int = whole(200)
+    batch_size: int | None = whole(None)
+    learning_rate: float = real(1e-3)
+    weight_decay: float = real(1e-4)
     normalize: Normalization = "center"
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
-        self._check()
+        check_choice("head", self.head, HeadForm)
         n, C = len(views), self.n_clusters
-        scale = measure_scale(views, self.normalize)
-        x = side_by_side(standardized(resident(views, self.device_), scale))
-        neighbours, _ = nearest_neighbours(x, usable_neighbours(self.neighbours, n, C))
-        batch_size = self._batch_size(n)
-        pairs = neighbour_pairs(neighbours, batch_size, self.seed_, generator)
+        features, scale = scaled(views, self.normalize, self.device_)
+        x = side_by_side(features)
+        count, batch_size = (
+            usable_neighbours(self.neighbours, n, C),
+            self._batch_size(n),
+        )
+        pairs = neighbour_pairs(x, count, batch_size, self.seed_, generator)
 
         form = _MLPHeads if self.head == "mlp" else _LinearHeads
         student = form(x.shape[1], C, self.heads, generator).to(self.device_)
@@ -121,7 +122,7 @@ class TEMI(Baseline):
             return scale | head
 
         for _ in self._steps(self.epochs * epoch, state):
-            batch = x[torch.cat(next(pairs))]  # (2B, d): samples, then neighbours
+            batch = x[next(pairs)]  # (2B, d): samples, then neighbours
             s = student(batch, self.temperature)  # (2B, H, C)
             t = teacher(batch, self.temperature)
             loss = distil(s.detach(), t, share, self.beta)
@@ -146,16 +147,6 @@ class TEMI(Baseline):
             return min(self.batch_size, n)
         for_steps = max(_SMALLEST_BATCH, n * self.epochs // _ENOUGH_STEPS)
         return min(_LARGEST_BATCH, for_steps, n)
-
-    def _check(self) -> None:
-        check_choice("head", self.head, HeadForm)
-        for name in ("heads", "neighbours", "epochs", "batch_size"):
-            value = getattr(self, name)
-            if value is not None:
-                integer(name, value, 1)
-        for name in ("beta", "temperature"):
-            number(name, getattr(self, name), 0, strict=True)
-        number("momentum", self.momentum, 0, below=1)
 
 
 class Distillation(NamedTuple):
