@@ -72,6 +72,12 @@ _METHODS = (
     Method("cpp", "sagl.baselines.cpp:CPP", "CPP (PRR)"),
     Method("temi", "sagl.baselines.temi:TEMI", "TEMI"),
     Method("scan", "sagl.baselines.scan:SCAN", "SCAN"),
+    Method("icce", "sagl.baselines.icce:ICCE", "ICCE (ensemble of TEMI)"),
+    Method("gmm", "sagl.baselines.gmm:GMM", "Gaussian mixture"),
+    Method("spectral", "sagl.baselines.spectral:Spectral", "spectral"),
+    Method("leiden", "sagl.baselines.leiden:Leiden", "Leiden"),
+    Method("umap-hdbscan", "sagl.baselines.umap_hdbscan:UMAPHDBSCAN", "UMAP + HDBSCAN"),
+    Method("evoc", "sagl.baselines.evoc:EVoC", "EVoC"),
     Method(
         "linear-probe",
         "sagl.baselines.linear_probe:LinearProbe",

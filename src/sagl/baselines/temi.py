@@ -92,14 +92,16 @@ class TEMI(Baseline):
     normalize: Normalization = "center"
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
+        _, scale, teacher, best = self._train_heads(views, generator)
+        return scale | teacher.one(best)
+
+    def _train_heads(self, views: Views, generator: torch.Generator) -> TrainedHeads:
         check_choice("head", self.head, HeadForm)
         n, C = len(views), self.n_clusters
         features, scale = scaled(views, self.normalize, self.device_)
         x = side_by_side(features)
-        count, batch_size = (
-            usable_neighbours(self.neighbours, n, C),
-            self._batch_size(n),
-        )
+        count = usable_neighbours(self.neighbours, n, C)
+        batch_size = self._batch_size(n)
         pairs = neighbour_pairs(x, count, batch_size, self.seed_, generator)
 
         form = _MLPHeads if self.head == "mlp" else _LinearHeads
@@ -115,11 +117,11 @@ class TEMI(Baseline):
         epoch = batches_per_epoch(n, batch_size)
         losses: deque[Tensor] = deque(maxlen=epoch)  # of the heads, in the last epoch
 
+        def best() -> int:
+            return int(torch.stack(list(losses)).mean(dim=0).argmin())
+
         def state() -> State:
-            best = int(torch.stack(list(losses)).mean(dim=0).argmin())
-            # Copies: the teacher goes on moving in place.
-            head = {name: t.clone().cpu() for name, t in teacher.one(best).items()}
-            return scale | head
+            return scale | teacher.one(best())
 
         for _ in self._steps(self.epochs * epoch, state):
             batch = x[next(pairs)]  # (2B, d): samples, then neighbours
@@ -131,7 +133,7 @@ class TEMI(Baseline):
             s.backward(loss.gradient)
             optimizer.step()
             follow(teacher, student, self.momentum)
-        return state()
+        return TrainedHeads(x, scale, teacher, best())
 
     def _scores(self, features: list[Tensor]) -> Tensor:
         state = {name: t.double() for name, t in self.state_.items()}
@@ -147,6 +149,15 @@ class TEMI(Baseline):
             return min(self.batch_size, n)
         for_steps = max(_SMALLEST_BATCH, n * self.epochs // _ENOUGH_STEPS)
         return min(_LARGEST_BATCH, for_steps, n)
+
+
+class TrainedHeads(NamedTuple):
+    """What comes of the training: features (n, d), their scale, the teacher."""
+
+    x: Tensor
+    scale: State
+    teacher: _LinearHeads | _MLPHeads
+    best: int  # the head of the smallest loss
 
 
 class Distillation(NamedTuple):
@@ -238,7 +249,7 @@ class _LinearHeads(nn.Module):
         """What prediction needs of one head."""
         v = self.v.detach().view(*self.shape, -1)[head]
         g = self.g.detach().view(*self.shape)[head]
-        return {"weight": unit_rows(v) * g[:, None]}
+        return {"weight": (unit_rows(v) * g[:, None]).cpu()}
 
 
 class _MLPHeads(nn.Module):
@@ -272,10 +283,12 @@ class _MLPHeads(nn.Module):
         """What prediction needs of one head."""
         of = slice(head * _WIDTHS[0], (head + 1) * _WIDTHS[0])
         v, g = self.v.detach()[head], self.g.detach()[head]
-        return {
-            "hidden.weight": self.w1.detach()[of],
-            "hidden.bias": self.b1.detach()[of],
-            "bottleneck.weight": self.w2.detach()[head],
-            "bottleneck.bias": self.b2.detach()[head, 0],
+        tensors = {
+            "hidden.weight": self.w1[of],
+            "hidden.bias": self.b1[of],
+            "bottleneck.weight": self.w2[head],
+            "bottleneck.bias": self.b2[head, 0],
             "weight": unit_rows(v.T) * g.T,
         }
+        # Copies: the teacher goes on moving in place.
+        return {name: t.detach().cpu().clone() for name, t in tensors.items()}
