@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 
 from sagl import Views
@@ -40,6 +41,9 @@ METHODS = {
     "TURTLE": lambda **kw: TURTLE(C, steps=60, **kw),
     "TEMI": lambda **kw: TEMI(
         C, epochs=60, heads=4, learning_rate=1e-2, momentum=0.9, **kw
+    ),
+    "TEMI of MLPs": lambda **kw: TEMI(
+        C, head="mlp", epochs=20, heads=3, learning_rate=1e-3, momentum=0.9, **kw
     ),
     "SCAN": lambda **kw: SCAN(C, epochs=40, neighbours=10, **kw),
     "CPP": lambda **kw: CPP(C, steps=40, warmup=10, hidden=32, dimension=16, **kw),
@@ -148,10 +152,14 @@ def test_save_and_load(name, models, data, tmp_path):
 def test_the_seed_decides_alone(name, models, data):
     views, labels = data
     state = models[name].state_
-    np.random.seed(1)  # the global state must not matter
+    np.random.seed(1)  # global generators play no part, and stay as they are
+    torch.manual_seed(1)
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()
     again = fitted(name, views, labels)
     assert again.state_.keys() == state.keys()
     assert all(tensor.equal(again.state_[key]) for key, tensor in state.items())
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert np.array_equal(np.random.get_state()[1], before[1])
 
 
 @pytest.mark.parametrize("name", sorted(METHODS.keys() - AT_ONCE | {"KMeans", "GMM"}))
@@ -323,8 +331,6 @@ class TestLinearProbe:
 class TestMSRL:
     def test_attention_is_additive_and_dense(self):
         """log q of a batch, sample by sample."""
-        import torch
-
         from sagl.baselines.msrl import _View
 
         view = _View(5, 3, torch.Generator().manual_seed(0)).double()

@@ -12,7 +12,7 @@ from sagl import Views
 from sagl.baselines import UMAPHDBSCAN, EVoC, Leiden, Spectral, Transductive
 from sagl.baselines.umap_hdbscan import hdbscan_labels, labels_of_about
 from sagl.environment import MissingExtra
-from sagl.evaluation import clustering_accuracy
+from sagl.evaluation import clustering_accuracy, purity
 from tests.conftest import clustered_views
 
 
@@ -167,10 +167,12 @@ class TestDensity:
     def test_evoc_by_its_own_number(self):
         pytest.importorskip("evoc", reason='needs: pip install "sagl[peers]"')
         views, labels = clustered_views(400)
-        model = EVoC(9, own_number=True, random_state=0).fit(views)
-        covered = model.covered_
-        assert 0 < covered.mean() <= 1
-        assert clustering_accuracy(labels, model.labels_) > 0.9
+        own, asked = (
+            EVoC(4, own_number=own, random_state=0).fit(views) for own in (True, False)
+        )
+        assert own.n_clusters_ != asked.n_clusters_ == 4
+        assert 0.5 < own.covered_.mean() < 1
+        assert purity(labels, own.labels_) > 0.95
 
 
 @pytest.mark.parametrize(
