@@ -1,5 +1,7 @@
 """Zero-shot transfer: the class whose prompts are nearest."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import torch
@@ -10,14 +12,7 @@ from sklearn.base import clone
 from sagl import Views
 from sagl.baselines import zero_shot as text
 from sagl.baselines.base import Watch, unit_rows
-from sagl.baselines.zero_shot import (
-    TEMPLATES,
-    ZeroShot,
-    check_class_names,
-    embed_classes,
-    fill,
-    find_view,
-)
+from sagl.baselines.zero_shot import TEMPLATES, ZeroShot, fill
 from sagl.nn.inference import exact_matmul
 from tests.baselines.shared_space import (
     quiet_transformers,
@@ -232,17 +227,25 @@ class TestPrompts:
     )
     def test_refuses_other_names(self, names, message):
         with pytest.raises(ValueError, match=message):
-            check_class_names(names, 2)
+            ZeroShot(2, class_names=names, text_encoder=spelled).fit(some_features())
 
 
-class TestFindView:
-    NAMES = ("dino", "clip", "siglip")
+class TestTheViewOfTheSameSpace:
+    """Of three views, the one whose features are those of the texts, 5 wide."""
+
+    def find(self, view, widths):
+        names = ("dino", "clip", "siglip")
+        views = {n: some_features(9, w) for n, w in zip(names, widths, strict=True)}
+        texts = np.random.default_rng(0).normal(size=(2, 5))
+        model = ZeroShot(2, text_encoder=texts, view=view).fit(views)
+        assert model.predict(views).shape == (9,)
+        return model._shared_view(5)
 
     def test_the_only_one_of_the_width(self):
-        assert find_view(None, self.NAMES, (3, 5, 4), 5) == 1
+        assert self.find(None, (3, 5, 4)) == 1
 
     def test_by_name(self):
-        assert find_view("siglip", self.NAMES, (5, 5, 5), 5) == 2
+        assert self.find("siglip", (5, 5, 5)) == 2
 
     @pytest.mark.parametrize(
         ("view", "widths", "message"),
@@ -255,10 +258,22 @@ class TestFindView:
     )
     def test_says_what_is_wrong(self, view, widths, message):
         with pytest.raises(ValueError, match=message):
-            find_view(view, self.NAMES, widths, 5)
+            self.find(view, widths)
 
 
-class TestEmbedClasses:
+class Texts(NamedTuple):
+    embeddings: torch.Tensor
+    classes: torch.Tensor
+
+
+def embed_classes(encoder, texts, C):
+    """What a model makes of given texts of each class."""
+    model = ZeroShot(C, text_encoder=encoder)
+    model.device_, model._texts = CPU, texts
+    return Texts(*model._embed())
+
+
+class TestEmbedding:
     def test_a_function(self):
         asked = []
 
@@ -267,7 +282,7 @@ class TestEmbedClasses:
             return np.arange(1, 1 + 3 * len(texts)).reshape(-1, 3)
 
         uneven = [["a", "b", "c"], ["d"]]
-        texts = embed_classes(encode, lambda: uneven, 2, CPU)
+        texts = embed_classes(encode, lambda: uneven, 2)
         assert asked == ["a", "b", "c", "d"]
         assert texts.classes.tolist() == [0, 0, 0, 1]
         rows = np.arange(1, 13).reshape(4, 3)
@@ -277,7 +292,7 @@ class TestEmbedClasses:
     def test_an_array_with_one_text_per_class(self):
         rows = [[3.0, 4.0], [0.0, 2.0]]  # also as a list, as a loaded model has it
         for given_as in (rows, np.array(rows), torch.tensor(rows, requires_grad=True)):
-            texts = embed_classes(given_as, pytest.fail, 2, CPU)
+            texts = embed_classes(given_as, pytest.fail, 2)
             assert np.allclose(texts.embeddings, [[0.6, 0.8], [0, 1]])
             assert texts.classes.tolist() == [0, 1]
 
@@ -296,7 +311,7 @@ class TestEmbedClasses:
     )
     def test_says_what_is_wrong(self, encoder, message):
         with pytest.raises(ValueError, match=message):
-            embed_classes(encoder, lambda: PROMPTS, 2, CPU)
+            embed_classes(encoder, lambda: PROMPTS, 2)
 
 
 @pytest.fixture(scope="module")
@@ -319,14 +334,14 @@ class TestTransformers:
         state = torch.random.get_rng_state()
         for batch in (256, 3):
             monkeypatch.setattr(text, "_BATCH", batch)
-            ours = embed_classes(str(directory), lambda: PROMPTS, 2, CPU)
+            ours = embed_classes(str(directory), lambda: PROMPTS, 2)
             assert torch.allclose(ours.embeddings, expected, atol=1e-6)
             assert ours.classes.tolist() == [0, 0, 1, 1]
         assert torch.equal(torch.random.get_rng_state(), state)
 
     def test_long_texts_are_cut(self, clip):
         long = "cat " * 100
-        ours = embed_classes(clip[0], lambda: [[long], [long + "dog"], ["dog"]], 3, CPU)
+        ours = embed_classes(clip[0], lambda: [[long], [long + "dog"], ["dog"]], 3)
         first, second, other = ours.embeddings
         assert torch.allclose(first, second)
         assert not torch.allclose(first, other)
@@ -356,7 +371,7 @@ class TestTransformers:
         model = seeded(lambda: transformers.SiglipModel(config)).eval()
         model.save_pretrained(tmp_path)
         tokenizer.save_pretrained(tmp_path)
-        ours = embed_classes(tmp_path, lambda: [["A Cat"], ["dog"]], 2, CPU)
+        ours = embed_classes(tmp_path, lambda: [["A Cat"], ["dog"]], 2)
         ids = torch.zeros(2, 12, dtype=torch.long)  # 0 fills up
         for row, word in enumerate(("a cat", "dog")):
             for column, letter in enumerate(word):
@@ -372,11 +387,11 @@ class TestTransformers:
         clip[1].text_model.save_pretrained(tmp_path)
         tokenizer = quiet_transformers().CLIPTokenizer.from_pretrained(clip[0])
         tokenizer.save_pretrained(tmp_path)
-        ours = embed_classes(tmp_path, lambda: PROMPTS, 2, CPU)
+        ours = embed_classes(tmp_path, lambda: PROMPTS, 2)
         assert ours.embeddings.shape == (4, 16)  # not the 8 of the shared space
 
     def test_no_such_directory(self, tmp_path):
         quiet_transformers()
         for missing in (tmp_path / "nothing", str(tmp_path / "nothing"), "./nothing"):
             with pytest.raises(ValueError, match="nothing: no such directory; give"):
-                embed_classes(missing, lambda: PROMPTS, 2, CPU)
+                embed_classes(missing, lambda: PROMPTS, 2)

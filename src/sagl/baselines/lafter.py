@@ -34,7 +34,7 @@ from sagl.baselines.lafter_images import (
     plain_crop,
     read_image,
 )
-from sagl.baselines.zero_shot import TextBaseline, find_view
+from sagl.baselines.zero_shot import TextBaseline
 from sagl.checks import integer
 from sagl.environment import pick_device
 from sagl.features.pretrained import load_model
@@ -145,7 +145,7 @@ class LaFTer(TextBaseline):
     def _fit(self, views: Views, generator: torch.Generator) -> State:
         embeddings, classes = (t.to(self.device_) for t in self._embed())
         width = embeddings.shape[1]
-        view = views.names[find_view(self.view, views.names, views.widths, width)]
+        view = views.names[self._shared_view(width)]
         start = uniform_fan_in((self.n_clusters, width), width, generator)
         W = nn.Parameter(start.to(self.device_))
         rows = random_batches(len(views), self.batch_size, self.seed_, self.device_)
@@ -248,7 +248,7 @@ class LaFTer(TextBaseline):
         with torch.no_grad():
             for name, parameter in encoder.tunable().items():
                 parameter.copy_(self.state_[name])
-        view = views.names[find_view(self.view, views.names, views.widths, width)]
+        view = views.names[self._shared_view(width)]
         return Views({**dict(views.items()), view: encoder.encode(images)})
 
     def _encoder(
