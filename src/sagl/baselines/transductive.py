@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sagl.baselines.base import Baseline, State, scaled, side_by_side, standardized
-from sagl.nn.inference import exact_matmul
 from sagl.training.feed import Normalization
 from sagl.views import Views
 
 _VOTERS = 10
-# Added to squared distances, which are this exact for rows of length one: a sample that
-# is itself among the training samples outvotes its neighbours.
-_ROUNDING = 1e-5
+# Entries of rows of length one are rounded to multiples of 2^-24. Products are then
+# multiples of 2^-48 that sum to at most the number of views: float64 holds every
+# partial sum exactly (up to 32 views), so that no order, and no company, can matter.
+_GRID = 2.0**24
+# Added to squared distances: a training sample outvotes its neighbours about itself.
+_NEARLY_ZERO = 1e-9
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -69,18 +71,24 @@ class Transductive(Baseline):
         numbers = np.unique(clusters[voters], return_inverse=True)[1]
         return scale | {
             "covered": torch.from_numpy(covered),
-            "rows": x[voters],
+            "rows": on_grid(x[voters]),
             "clusters": torch.from_numpy(numbers),
         }
 
     def _scores(self, features: list[Tensor]) -> Tensor:
         """The share of each cluster in the votes of the nearest."""
         state = self.state_
-        x, rows = side_by_side(standardized(features, state)), state["rows"].double()
+        x = on_grid(side_by_side(standardized(features, state)))
+        rows = state["rows"].double()
         squares = x.square().sum(dim=1, keepdim=True) + rows.square().sum(dim=1)
-        distances = squares - 2 * exact_matmul(x, rows.T)
+        distances = squares - 2 * x @ rows.T
         nearest = distances.topk(min(_VOTERS, len(rows)), dim=1, largest=False)
-        weights = 1 / (nearest.values.clamp(min=0) + _ROUNDING)
+        weights = 1 / (nearest.values + _NEARLY_ZERO)
         votes = torch.zeros(len(x), self.n_clusters_, dtype=x.dtype)
         votes.scatter_add_(1, state["clusters"][nearest.indices], weights)
         return votes / weights.sum(dim=1, keepdim=True)
+
+
+def on_grid(x: Tensor) -> Tensor:
+    """Entries between −1 and 1 as multiples of 2^-24, which float32 holds, too."""
+    return (x.double() * _GRID).round().div(_GRID).to(x.dtype)
