@@ -26,7 +26,7 @@ def noisy_heads(n=90, C=3, H=7, wrong=0.3, seed=0):
 
 def test_the_consensus_is_better_than_any_head():
     heads, labels = noisy_heads()
-    fit = consensus(torch.from_numpy(heads), 3, seed=0)
+    fit = consensus(heads, 3, seed=0)
     together = clustering_accuracy(labels, fit.argmax(dim=1).numpy())
     assert together > max(clustering_accuracy(labels, said) for said in heads.T)
     # Samples on which heads agree fit their cluster better than others.
@@ -40,8 +40,18 @@ def test_the_consensus_is_better_than_any_head():
 def test_the_consensus_of_equal_heads_is_what_they_say():
     heads, _ = noisy_heads(H=1)
     turned = np.hstack([heads, (heads + 1) % 3, (2 * heads) % 3])
-    said = consensus(torch.from_numpy(turned), 3, seed=0).argmax(dim=1)
+    said = consensus(turned, 3, seed=0).argmax(dim=1)
     assert clustering_accuracy(heads[:, 0], said.numpy()) == 1
+
+
+def test_the_consensus_is_k_means_on_the_labels_one_hot():
+    heads, _ = noisy_heads(n=40, C=3, H=4)
+    fit = consensus(heads, 3, seed=0)
+    dense = np.hstack([np.eye(3)[said] for said in heads.T])
+    labels = fit.argmax(dim=1).numpy()
+    centres = np.stack([dense[labels == c].mean(axis=0) for c in range(3)])
+    distances = ((dense[:, None] - centres) ** 2).sum(axis=2)
+    np.testing.assert_allclose(fit, 4 - distances, atol=1e-6)  # rows have length² 4
 
 
 def test_the_surest_of_each_cluster():

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
-from torch import Tensor
-from torch.nn.functional import cross_entropy, linear, one_hot
+from torch import Tensor, split
+from torch.nn.functional import cross_entropy, linear
 
 from sagl.baselines.base import State, real, side_by_side, standardized, whole
 from sagl.baselines.temi import TEMI
@@ -17,6 +20,7 @@ from sagl.views import Views
 
 _LENGTH = 10.0  # of the rows that the classifier learns from, for its penalty
 _ITERATIONS = 200
+_BLOCK_ROWS = 4096
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -47,8 +51,9 @@ class ICCE(TEMI):
         x, scale, teacher, _ = self._train_heads(views, generator)
         seed = int(torch.randint(1 << 31, (), generator=generator))
         with torch.no_grad():
-            labels = teacher(x, self.temperature).argmax(dim=2)  # (n, H)
-        q, x = consensus(labels, self.n_clusters, seed), _LENGTH * x
+            blocks = (teacher(h, self.temperature) for h in split(x, _BLOCK_ROWS))
+            labels = torch.cat([z.argmax(dim=2) for z in blocks])  # (n, H)
+        q, x = consensus(labels.cpu().numpy(), self.n_clusters, seed).to(x), _LENGTH * x
         for _ in range(self.rounds):
             some = surest(q, self.kept)
             weight, bias = learn(x[some], q[some].argmax(dim=1), self.n_clusters)
@@ -63,17 +68,20 @@ class ICCE(TEMI):
         return exact_matmul(x, weight.T) + bias
 
 
-def consensus(labels: Tensor, n_clusters: int, seed: int) -> Tensor:
+def consensus(labels: NDArray[np.int64], n_clusters: int, seed: int) -> Tensor:
     """How well samples fit the clusters of all heads together, (n, C).
 
     ``labels``, (n, H), are those of each head, whose numbers need not match: k-means on
     all of them, one-hot, joins samples that many heads put together (Wu et al., 2015).
     """
-    said = one_hot(labels, n_clusters).flatten(1).float()  # (n, H · C)
-    kmeans = KMeans(n_clusters, n_init=10, random_state=seed).fit(said.cpu().numpy())
-    centres = torch.from_numpy(kmeans.cluster_centers_).to(said)
+    n, H = labels.shape
+    columns = (labels + n_clusters * np.arange(H)).ravel().astype(np.int32)
+    ends = np.arange(0, n * H + 1, H, dtype=np.int32)
+    said = csr_array((np.ones(n * H), columns, ends), shape=(n, H * n_clusters))
+    kmeans = KMeans(n_clusters, n_init=10, random_state=seed).fit(said)
+    centres = kmeans.cluster_centers_
     # −‖x − c‖² without ‖x‖², which is the same for all clusters.
-    return 2 * said @ centres.T - centres.square().sum(dim=1)
+    return torch.from_numpy(2 * (said @ centres.T) - np.square(centres).sum(axis=1))
 
 
 def surest(q: Tensor, share: float) -> Tensor:
