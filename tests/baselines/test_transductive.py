@@ -1,6 +1,7 @@
 """Methods that label the samples they are given: others go by their neighbours."""
 
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -14,6 +15,11 @@ from sagl.baselines.umap_hdbscan import hdbscan_labels, labels_of_about
 from sagl.environment import MissingExtra
 from sagl.evaluation import clustering_accuracy, purity
 from tests.conftest import clustered_views
+
+
+def needs(package):
+    reason = f'needs {package}: pip install "sagl[peers]"'
+    return pytest.mark.skipif(find_spec(package) is None, reason=reason)
 
 
 class Stripes(Transductive):
@@ -112,12 +118,8 @@ def test_spectral_is_scikit_learn_s():
     assert clustering_accuracy(labels, ours.labels_) > 0.9
 
 
+@needs("leidenalg")
 class TestLeiden:
-    @pytest.fixture(autouse=True)
-    def _packages(self):
-        for package in ("leidenalg", "igraph"):
-            pytest.importorskip(package, reason='needs: pip install "sagl[peers]"')
-
     @pytest.mark.parametrize("n_clusters", [2, 4, 9, 20])
     def test_there_are_as_many_clusters_as_asked_for(self, n_clusters):
         views, _ = clustered_views(spread=2.0)  # one piece
@@ -169,16 +171,16 @@ class TestDensity:
         assert labels_of_about(self.BLOBS[:4], 3).shape == (4,)
 
     @pytest.mark.slow
+    @needs("umap")
     def test_a_size_of_ones_own(self):
-        pytest.importorskip("umap", reason='needs: pip install "sagl[peers]"')
         views, labels = clustered_views(spread=0.8)
         model = UMAPHDBSCAN(2, min_cluster_size=15, random_state=0).fit(views)
         assert model.n_clusters_ == 4  # its own number
         assert clustering_accuracy(labels, model.labels_) > 0.95
 
     @pytest.mark.slow
+    @needs("evoc")
     def test_evoc_by_its_own_number(self):
-        pytest.importorskip("evoc", reason='needs: pip install "sagl[peers]"')
         views, labels = clustered_views(400)
         own, asked = (
             EVoC(4, own_number=own, random_state=0).fit(views) for own in (True, False)
@@ -196,6 +198,25 @@ def test_a_missing_package_is_named_with_its_cure(monkeypatch, method, package):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtra, match=r"pip install \"sagl\[peers\]\""):
         method(4).fit(clustered_views()[0])
+
+
+@pytest.mark.parametrize("n", [6, 12, 30])
+@pytest.mark.parametrize(
+    "method",
+    [
+        Spectral,
+        pytest.param(Leiden, marks=needs("leidenalg")),
+        pytest.param(UMAPHDBSCAN, marks=[needs("umap"), pytest.mark.slow]),
+        pytest.param(EVoC, marks=[needs("evoc"), pytest.mark.slow]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")  # of the packages, about few samples
+def test_few_samples(method, n):
+    views, labels = clustered_views(n, n_clusters=3, spread=0.2)
+    model = method(3, random_state=0).fit(views)
+    assert model.labels_.shape == (n,)
+    if n == 30:
+        assert clustering_accuracy(labels, model.labels_) > 0.9
 
 
 def test_views_count_alike_and_any_normalisation_is_taken():

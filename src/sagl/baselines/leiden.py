@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sagl.baselines.base import real, whole
+from sagl.baselines.base import real, usable_neighbours, whole
 from sagl.baselines.transductive import Transductive
 from sagl.environment import optional_module
 from sagl.nn.neighbours import nearest_neighbours
@@ -35,6 +35,7 @@ class Leiden(Transductive):
         The higher, the more clusters; 1 is modularity. By default it is searched for,
         until there are ``n_clusters`` or as near to it as comes.
     neighbours : int, default=15
+        At most; no sample gets more than n / C.
     """
 
     resolution: float | None = real(None, strict=True)
@@ -42,7 +43,7 @@ class Leiden(Transductive):
 
     def _cluster(self, x: NDArray[np.float32], seed: int) -> NDArray[Any]:
         leidenalg = optional_module("leidenalg", "peers")
-        count = min(self.neighbours, len(x) - 1)
+        count = usable_neighbours(self.neighbours, len(x), self.n_clusters)
         neighbours, _ = nearest_neighbours(torch.from_numpy(x), count)
         pairs = np.column_stack(
             [np.repeat(np.arange(len(x)), count), neighbours.numpy().ravel()]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import SpectralClustering
 
-from sagl.baselines.base import whole
+from sagl.baselines.base import usable_neighbours, whole
 from sagl.baselines.transductive import Transductive
 
 
@@ -24,16 +24,17 @@ class Spectral(Transductive):
     ----------
     n_clusters : int
     neighbours : int, default=10
-        Of each sample in the graph.
+        Of each sample in the graph, itself counted; at most n / C others.
     """
 
-    neighbours: int = whole(10)
+    neighbours: int = whole(10, least=2)
 
     def _cluster(self, x: NDArray[np.float32], seed: int) -> NDArray[Any]:
+        C = self.n_clusters
         method = SpectralClustering(
-            self.n_clusters,
+            C,
             affinity="nearest_neighbors",
-            n_neighbors=min(self.neighbours, len(x)),
+            n_neighbors=1 + usable_neighbours(self.neighbours - 1, len(x), C),
             random_state=seed,
         )
         with warnings.catch_warnings():

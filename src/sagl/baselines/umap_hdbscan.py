@@ -45,7 +45,8 @@ class UMAPHDBSCAN(Transductive):
         n = len(x)
         method = umap.UMAP(
             n_neighbors=max(2, min(self.neighbours, n - 1)),
-            n_components=min(self.dimension, n - 1),
+            n_components=self.dimension,
+            init="spectral" if n > self.dimension + 1 else "random",
             min_dist=0.0,
             metric="cosine",
             random_state=seed,
