@@ -104,15 +104,9 @@ def patterns(n, seed, contrast=1.0, noise=10.0, size=40):
 
 
 def plain_pixels(images):
-    from sagl.baselines.lafter_images import ImageList, as_tensor, plain_crop
+    from sagl.baselines.lafter_images import as_tensor, plain_crop, read_image
 
-    pictures = ImageList(images)
-    return as_tensor(
-        [
-            plain_crop(p, IMAGE_SIZE)
-            for p in map(pictures.__getitem__, range(len(images)))
-        ]
-    )
+    return as_tensor([plain_crop(read_image(i), IMAGE_SIZE) for i in images])
 
 
 def save_pattern_clip(directory):

@@ -39,18 +39,17 @@ def test_no_more_neighbours_than_a_cluster_has_members(wanted, n, C, usable):
     assert usable_neighbours(wanted, n, C) == usable
 
 
-def draw(neighbours, batches, seed=3, generator=0):
-    pairs = neighbour_pairs(
-        neighbours, 7, seed, torch.Generator().manual_seed(generator)
-    )
-    drawn = list(itertools.islice(pairs, batches))
+def draw(x, batches, seed=3, generator=0):
+    pairs = neighbour_pairs(x, 4, 7, seed, torch.Generator().manual_seed(generator))
+    drawn = [batch.chunk(2) for batch in itertools.islice(pairs, batches)]
     return [torch.cat(side).tolist() for side in zip(*drawn, strict=True)]
 
 
 def test_pairs_are_samples_with_one_of_their_neighbours():
-    neighbours, _ = nearest_neighbours(rows(20, 3), 4)
+    x = rows(20, 3)
+    neighbours, _ = nearest_neighbours(x, 4)
     seen = [set() for _ in range(20)]
-    samples, others = draw(neighbours, 3 * 100)  # 100 epochs of 3 batches
+    samples, others = draw(x, 3 * 100)  # 100 epochs of 3 batches
     for i, j in zip(samples, others, strict=True):
         seen[i].add(j)
     assert [sorted(s) for s in seen] == neighbours.sort(dim=1).values.tolist()
@@ -58,9 +57,9 @@ def test_pairs_are_samples_with_one_of_their_neighbours():
 
 
 def test_pairs_repeat_with_the_seeds():
-    neighbours, _ = nearest_neighbours(rows(20, 3), 4)
-    first = draw(neighbours, 9)
-    assert draw(neighbours, 9) == first
-    assert draw(neighbours, 9, seed=4)[0] != first[0]
-    assert draw(neighbours, 9, generator=1)[0] == first[0]
-    assert draw(neighbours, 9, generator=1)[1] != first[1]
+    x = rows(20, 3)
+    first = draw(x, 9)
+    assert draw(x, 9) == first
+    assert draw(x, 9, seed=4)[0] != first[0]
+    assert draw(x, 9, generator=1)[0] == first[0]
+    assert draw(x, 9, generator=1)[1] != first[1]

@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sagl.baselines.lafter_images import (
-    ImageList,
     as_tensor,
+    check_images,
     crop_box,
     distorted,
     plain_crop,
+    read_image,
     turned_hue,
 )
 
@@ -26,31 +27,31 @@ class TestReading:
     def test_files_and_arrays_are_the_same(self, tmp_path):
         array = noise(5, 7)
         Image.fromarray(array).save(tmp_path / "a.png")
-        for images in ([tmp_path / "a.png"], [str(tmp_path / "a.png")], [array]):
-            pictures = ImageList(images)
-            assert len(pictures) == 1
-            assert pictures[0].size == (7, 5)
-            assert np.array_equal(np.asarray(pictures[0]), array)
-        assert np.array_equal(np.asarray(ImageList(array[None])[0]), array)
+        for image in (tmp_path / "a.png", str(tmp_path / "a.png"), array):
+            check_images([image], 1)
+            assert read_image(image).size == (7, 5)
+            assert np.array_equal(np.asarray(read_image(image)), array)
+        check_images(array[None], 1)
 
-    def test_grey_files_get_three_colours(self, tmp_path):
-        Image.new("L", (3, 2), 100).save(tmp_path / "grey.png")
-        assert (np.asarray(ImageList([tmp_path / "grey.png"])[0]) == 100).all()
-        assert ImageList([tmp_path / "grey.png"])[0].mode == "RGB"
+    def test_files_are_read_as_extraction_reads_them(self, tmp_path):
+        """In three colours, and upright."""
+        grey = Image.new("L", (3, 2), 100)
+        exif = Image.Exif()
+        exif[0x0112] = 6  # turned by a quarter
+        grey.save(tmp_path / "grey.png", exif=exif)
+        upright = read_image(tmp_path / "grey.png")
+        assert (upright.mode, upright.size) == ("RGB", (2, 3))
+        assert (np.asarray(upright) == 100).all()
 
     def test_says_what_is_wrong(self, tmp_path):
         (tmp_path / "text.png").write_text("no picture")
         for name in ("text.png", "nothing.png"):
-            with pytest.raises(
-                ValueError, match=f"{name}: cannot be read as a picture"
-            ):
-                ImageList([tmp_path / name])[0]
-        with pytest.raises(
-            ValueError, match=r"image 1 is an array of float64 of shape"
-        ):
-            ImageList([noise(2, 2), np.zeros((2, 2, 3))])
+            with pytest.raises(ValueError, match=f"{name}: cannot be read as a pic"):
+                read_image(tmp_path / name)
+        with pytest.raises(ValueError, match="image 1 is an array of float64 of shape"):
+            check_images([noise(2, 2), np.zeros((2, 2, 3))], 2)
         with pytest.raises(ValueError, match=r"shape \(2, 2\); expected a path"):
-            ImageList(np.zeros((3, 2, 2), dtype=np.uint8))
+            check_images(np.zeros((3, 2, 2), dtype=np.uint8), 3)
 
 
 def test_colours_are_scaled_as_clip_wants_them():

@@ -12,8 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sagl.baselines.scan as module
-from sagl import Views
-from sagl.baselines.base import Watch
 from sagl.baselines.scan import SCAN, head_losses
 from sagl.evaluation import clustering_accuracy
 from sagl.nn.inference import exact_matmul
@@ -93,37 +91,6 @@ def test_without_the_entropy_clusters_merge(views):
     assert used[0] < used[1] == 4
 
 
-def test_labels_are_ignored(views, labels):
-    plain = SCAN(4, random_state=0, **FAST).fit(views)
-    given = SCAN(4, random_state=0, **FAST).fit(views, labels)
-    np.testing.assert_array_equal(plain.labels_, given.labels_)
-
-
-def scores(views, seed=0):
-    return SCAN(4, random_state=seed, **FAST).fit(views).decision_function(views)
-
-
-def test_equal_seeds_give_equal_bits_and_others_do_not(views):
-    first = scores(views)
-    state = torch.get_rng_state(), np.random.get_state()[1].copy()
-    np.testing.assert_array_equal(scores(views), first)
-    assert torch.equal(torch.get_rng_state(), state[0])
-    np.testing.assert_array_equal(np.random.get_state()[1], state[1])
-    assert not np.array_equal(scores(views, seed=1), first)
-
-
-def test_a_prediction_does_not_depend_on_company(views):
-    model = SCAN(4, random_state=0, **FAST).fit(views)
-    together = model.decision_function(views)
-    reverse = np.arange(len(views))[::-1]
-    np.testing.assert_array_equal(
-        model.decision_function(views[reverse]), together[reverse]
-    )
-    for i in (0, 7, 239):
-        alone = model.decision_function(views[i : i + 1])
-        np.testing.assert_array_equal(alone, together[i : i + 1])
-
-
 def test_scores_are_those_of_the_head_to_the_last_bit(views):
     model = SCAN(4, random_state=0, **FAST).fit(views)
     state = {name: tensor.double() for name, tensor in model.state_.items()}
@@ -142,26 +109,6 @@ def test_a_model_keeps_one_head_alone(views):
     model = SCAN(4, random_state=0, **FAST).fit(views)
     for tensor in model.state_.values():
         assert tensor.untyped_storage().nbytes() == tensor.nbytes
-
-
-def test_a_saved_model_predicts_the_same(views, tmp_path):
-    model = SCAN(4, random_state=0, **FAST).fit(views)
-    model.save(tmp_path / "model")
-    loaded = SCAN.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.labels_, model.labels_)
-    np.testing.assert_array_equal(
-        loaded.decision_function(views), model.decision_function(views)
-    )
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_any_number_of_views(count):
-    both, labels = clustered_views()
-    every = {**dict(both.items()), "third": both["wide"][:, ::-1].copy()}
-    given = Views(dict(itertools.islice(every.items(), count)))
-    model = SCAN(4, random_state=0, **SMALL).fit(given)
-    assert model.state_["weight"].shape == (4, sum(given.widths))
-    assert clustering_accuracy(labels, model.labels_) > 0.95
 
 
 def test_the_head_of_smallest_recent_loss_labels(views, monkeypatch):
@@ -185,15 +132,6 @@ def test_the_head_of_smallest_recent_loss_labels(views, monkeypatch):
     )
     assert next(calls) == 32
     assert not torch.equal(moved["weight"], still["weight"])
-
-
-def test_a_watch_gets_looks(views):
-    watch = Watch(views, looks=4)
-    model = SCAN(4, random_state=0, **FAST).fit(views, watch=watch)
-    assert len(watch.curve) == 3
-    assert all(labels.shape == (len(views),) for _, labels in watch.curve)
-    unwatched = SCAN(4, random_state=0, **FAST).fit(views)
-    np.testing.assert_array_equal(model.labels_, unwatched.labels_)
 
 
 @pytest.mark.parametrize(

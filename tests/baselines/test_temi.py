@@ -15,7 +15,6 @@ from torch import nn
 
 import sagl.baselines.temi as module
 from sagl import Views
-from sagl.baselines.base import Watch
 from sagl.baselines.temi import (
     TEMI,
     NormalisedLinear,
@@ -163,37 +162,9 @@ def test_an_untrained_model_does_not_know_the_clusters(views, labels):
     assert clustering_accuracy(labels, model.labels_) < 0.9
 
 
-def test_labels_are_ignored(views, labels):
-    plain = TEMI(4, random_state=0, **FAST).fit(views)
-    given = TEMI(4, random_state=0, **FAST).fit(views, labels)
-    np.testing.assert_array_equal(plain.labels_, given.labels_)
-
-
 def scores(views, seed=0, **settings):
     settings = FAST | settings
     return TEMI(4, random_state=seed, **settings).fit(views).decision_function(views)
-
-
-def test_equal_seeds_give_equal_bits_and_others_do_not(views):
-    first = scores(views)
-    state = torch.get_rng_state(), np.random.get_state()[1].copy()
-    np.testing.assert_array_equal(scores(views), first)
-    assert torch.equal(torch.get_rng_state(), state[0])
-    np.testing.assert_array_equal(np.random.get_state()[1], state[1])
-    assert not np.array_equal(scores(views, seed=1), first)
-
-
-@pytest.mark.parametrize("head", ["linear", "mlp"])
-def test_a_prediction_does_not_depend_on_company(views, head):
-    model = TEMI(4, head=head, random_state=0, **FAST).fit(views)
-    together = model.decision_function(views)
-    reverse = np.arange(len(views))[::-1]
-    np.testing.assert_array_equal(
-        model.decision_function(views[reverse]), together[reverse]
-    )
-    for i in (0, 7, 239):
-        alone = model.decision_function(views[i : i + 1])
-        np.testing.assert_array_equal(alone, together[i : i + 1])
 
 
 @pytest.mark.parametrize("head", ["linear", "mlp"])
@@ -221,30 +192,6 @@ def test_a_model_keeps_one_head_alone(views, head):
     model = TEMI(4, head=head, random_state=0, **FAST).fit(views)
     for tensor in model.state_.values():
         assert tensor.untyped_storage().nbytes() == tensor.nbytes
-
-
-@pytest.mark.parametrize("head", ["linear", "mlp"])
-def test_a_saved_model_predicts_the_same(views, head, tmp_path):
-    model = TEMI(4, head=head, random_state=0, **FAST).fit(views)
-    model.save(tmp_path / "model")
-    loaded = TEMI.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.labels_, model.labels_)
-    np.testing.assert_array_equal(
-        loaded.decision_function(views), model.decision_function(views)
-    )
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_any_number_of_views(count):
-    both, labels = clustered_views()
-    given = dict(
-        itertools.islice(
-            {**dict(both.items()), "third": both["wide"][:, ::-1].copy()}.items(), count
-        )
-    )
-    model = TEMI(4, random_state=0, **SMALL).fit(Views(given))
-    assert model.state_["weight"].shape == (4, sum(Views(given).widths))
-    assert clustering_accuracy(labels, model.labels_) > 0.95
 
 
 @pytest.mark.parametrize("normalize", ["center", "none"])
@@ -302,17 +249,6 @@ def test_the_teacher_labels_and_not_the_student(views):
 )
 def test_small_sets_get_small_batches(n, settings, expected):
     assert TEMI(4, **settings)._batch_size(n) == expected
-
-
-def test_a_watch_gets_looks(views):
-    watch = Watch(views, looks=4)
-    model = TEMI(4, random_state=0, **FAST).fit(views, watch=watch)
-    assert len(watch.curve) == 3
-    assert all(labels.shape == (len(views),) for _, labels in watch.curve)
-    seconds = [second for second, _ in watch.curve]
-    assert seconds == sorted(seconds)
-    unwatched = TEMI(4, random_state=0, **FAST).fit(views)
-    np.testing.assert_array_equal(model.labels_, unwatched.labels_)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from torch.nn.utils.parametrizations import weight_norm
 
 from sagl import Views
-from sagl.baselines.base import Watch
 from sagl.baselines.turtle import TURTLE, Heads, label_loss, soft_labels
 from sagl.evaluation import clustering_accuracy, clustering_scores
 from sagl.nn.encoder import LinearEncoder
@@ -246,15 +245,6 @@ def test_finds_clusters_in_other_ways(views, labels, settings):
     )
 
 
-@pytest.mark.parametrize("names", [["wide"], ["wide", "narrow"], ["a", "b", "c"]])
-def test_any_number_of_views(views, labels, names):
-    given = dict(views.items())
-    arrays = {name: given.get(name, given["wide"]) for name in names}
-    model = TURTLE(4, random_state=0, **FEW).fit(Views(arrays))
-    assert clustering_accuracy(labels, model.labels_) > 0.9
-    assert {f"W.{i}" for i in range(len(names))} <= set(model.state_)
-
-
 def test_scale_of_the_features_has_no_effect(views):
     times_64 = Views({name: array * 64 for name, array in views.items()})
     labels = TURTLE(4, random_state=0, **FEW).fit(views).labels_
@@ -273,29 +263,6 @@ def test_entropy_keeps_all_clusters_in_use(views):
     free = TURTLE(8, random_state=0, gamma=0.0, **FEW).fit(views)
     assert len(np.unique(kept.labels_)) == 8
     assert len(np.unique(free.labels_)) < 8
-
-
-def test_equal_seeds_equal_bits(views):
-    settings = {"steps": 5, "batch_size": 100}
-    before = torch.get_rng_state()
-    first = TURTLE(4, random_state=3, **settings).fit(views)
-    torch.manual_seed(1)  # the global generator plays no part
-    again = TURTLE(4, random_state=3, **settings).fit(views)
-    other = TURTLE(4, random_state=4, **settings).fit(views)
-    for name, tensor in first.state_.items():
-        assert torch.equal(tensor, again.state_[name])
-    assert not torch.equal(first.state_["W.0"], other.state_["W.0"])
-    torch.manual_seed(1)
-    expected = torch.get_rng_state()
-    TURTLE(4, random_state=3, **settings).fit(views)
-    assert torch.equal(torch.get_rng_state(), expected)
-    torch.set_rng_state(before)
-
-
-def test_labels_given_to_fit_change_nothing(views, labels):
-    without = TURTLE(4, random_state=0, steps=5).fit(views)
-    given = TURTLE(4, random_state=0, steps=5).fit(views, labels)
-    assert torch.equal(without.state_["W.0"], given.state_["W.0"])
 
 
 def test_prediction_does_not_depend_on_company():
@@ -320,29 +287,6 @@ def test_scores_are_the_mean_of_the_views(views):
         e = np.exp(z + model.state_[f"b.{i}"].double().numpy())
         q = q + e / e.sum(axis=1, keepdims=True) / 2
     assert model.decision_function(views) == pytest.approx(q, abs=1e-6)
-
-
-def test_save_and_load(views, tmp_path):
-    model = TURTLE(4, random_state=0, warm_start=True, steps=5).fit(views)
-    model.save(tmp_path / "model")
-    loaded = TURTLE.load(tmp_path / "model")
-    assert loaded.get_params() == model.get_params()
-    assert np.array_equal(
-        loaded.decision_function(views), model.decision_function(views)
-    )
-
-
-def test_watch_sees_the_labels_on_the_way(views):
-    watch = Watch(views, looks=4)
-    model = TURTLE(4, random_state=0, **FEW).fit(views, watch=watch)
-    assert len(watch.curve) == 3
-    seconds = [moment for moment, _ in watch.curve]
-    assert seconds == sorted(seconds)
-    early, late = watch.curve[0][1], watch.curve[-1][1]
-    assert early.shape == (len(views),)
-    assert not np.array_equal(early, late)
-    unwatched = TURTLE(4, random_state=0, **FEW).fit(views)
-    assert np.array_equal(model.labels_, unwatched.labels_)
 
 
 @pytest.mark.parametrize(

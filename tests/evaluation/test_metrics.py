@@ -274,7 +274,7 @@ def test_a_table_too_large_to_be_dense() -> None:
         ([0, 1], [[0, 1]], r"y_pred must be one-dimensional, got shape \(1, 2\)"),
         ([0, 1], 3, r"y_pred must be one-dimensional, got shape \(\)"),
         ([0, np.nan], [0, 1], r"y_true\[1\] is nan"),
-        ([0, 1], [0.5, 1], r"y_pred\[0\] is 0.5; labels must be whole numbers"),
+        ([0, 1], [0.5, 1], r"y_pred\[0\] is 0.5; labels must be all whole numbers"),
         ([0, 1], [0, np.inf], r"y_pred\[1\] is inf"),
         (["a", np.nan], [0, 1], r"y_true\[1\] is nan"),
         (["a", 3], [0, 1], r"y_true\[1\] is 3; labels must be all whole numbers or"),

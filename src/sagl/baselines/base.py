@@ -10,10 +10,12 @@ and curves of quality over time are the same for all of them. On disk a fitted m
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import lru_cache, partial
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,7 +27,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from sagl._version import __version__
+from sagl.checks import integer, number
 from sagl.environment import pick_device
+from sagl.nn.neighbours import nearest_neighbours
 from sagl.nn.neighbours import unit_rows as unit_rows
 from sagl.progress import progress
 from sagl.run import plain
@@ -91,12 +95,27 @@ def _moments(total: int, looks: int) -> frozenset[int]:
     return frozenset(round(total ** (i / looks)) for i in range(1, looks))
 
 
+def whole(default: Any, least: int = 1) -> Any:
+    """A parameter that ``fit`` takes as a whole number of at least ``least``."""
+    check = partial(integer, least=least)
+    return field(default=default, metadata={"check": check})
+
+
+def real(
+    default: Any, least: float = 0, strict: bool = False, below: float = math.inf
+) -> Any:
+    """A parameter within the limits of :func:`sagl.checks.number`."""
+    check = partial(number, least=least, strict=strict, below=below)
+    return field(default=default, metadata={"check": check})
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Base of all peers; see a small one such as ``kmeans.py`` for how to write one.
 
-    A subclass is such a dataclass, too, whose fields are its parameters; those below
-    it has anyway. It implements ``_fit`` and ``_scores``.
+    A subclass is such a dataclass, too, whose fields are its parameters (``whole`` and
+    ``real`` say what ``fit`` takes); those below it has anyway. It implements ``_fit``
+    and ``_scores``.
 
     Attributes
     ----------
@@ -107,7 +126,6 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     supervised: ClassVar[bool] = False  # whether ``fit`` is given the true labels
-    min_views: ClassVar[int] = 1
 
     n_clusters: int = field(kw_only=False)
     view_sizes: Sequence[int] | None = None
@@ -130,12 +148,17 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, *, watch: Watch | None = None) -> Self:
         """Learn clusters from the views. ``y`` is ignored unless ``supervised``."""
-        views = self._begin(X)
+        views = self._as_views(X)
+        views.check_values()
+        views.check_spread()
+        self._check_parameters(len(views))
+        self.seed_ = as_seed(self.random_state)
+        self.device_ = pick_device(self.device)
+        self._set_views(dict(zip(views.names, views.widths, strict=True)))
         self._watch = watch
         if watch is not None:
             watch.begin()
-        generator = torch.Generator().manual_seed(self.seed_)
-        self._learn(views, y, generator)
+        self._learn(views, y, torch.Generator().manual_seed(self.seed_))
         del self._watch
         self.labels_ = self.predict(views)
         return self
@@ -143,31 +166,17 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(self, views: Views, y: Any, generator: torch.Generator) -> None:
         self.state_ = self._fit(views, generator)
 
-    def _begin(self, X: Any) -> Views:
-        views = self._as_views(X)
-        views.check_values()
-        views.check_spread()
-        n, C = len(views), self.n_clusters
-        if not isinstance(C, int | np.integer) or C < 2:
+    def _check_parameters(self, n: int) -> None:
+        integer("n_clusters", self.n_clusters, 2)
+        if n < self.n_clusters:
             raise ValueError(
-                f"n_clusters must be a whole number of at least 2; got {C!r}"
+                f"n_samples={n} is fewer than n_clusters={self.n_clusters}; ask for "
+                "fewer clusters or give more samples"
             )
-        if n < C:
-            raise ValueError(
-                f"n_samples={n} is fewer than n_clusters={C}; ask for fewer clusters "
-                "or give more samples"
-            )
-        if len(views.names) < self.min_views:
-            raise ValueError(
-                f"{type(self).__name__} needs {self.min_views} views; got "
-                f"{len(views.names)} ({', '.join(views.names)})"
-            )
-        self.seed_ = as_seed(self.random_state)
-        self.device_ = pick_device(self.device)
-        self.view_names_ = views.names
-        self.view_widths_ = views.widths
-        self.n_features_in_ = sum(views.widths)
-        return views
+        for parameter in fields(self):
+            value = getattr(self, parameter.name)
+            if "check" in parameter.metadata and value != parameter.default:
+                parameter.metadata["check"](parameter.name, value)
 
     def _as_views(self, X: Any) -> Views:
         return X if isinstance(X, Views) else Views(X, view_sizes=self.view_sizes)
@@ -179,8 +188,7 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample, whatever other samples are asked about."""
-        labels = [scores.argmax(axis=1) for scores in self._blocks(X)]
-        return np.concatenate(labels)
+        return np.concatenate([s.argmax(axis=1) for s in self._blocks(X)])
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """How well each sample fits each cluster, (n_samples, C); larger is better."""
@@ -188,8 +196,7 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @torch.no_grad()
     def _blocks(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        if not hasattr(self, "state_"):
-            check_is_fitted(self, "state_")
+        check_is_fitted(self, "state_")
         views = self._as_views(X)
         given = dict(zip(views.names, views.widths, strict=True))
         fitted = dict(zip(self.view_names_, self.view_widths_, strict=True))
@@ -201,7 +208,8 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         views.check_values()
         for block in views.blocks(_BLOCK_ROWS):
             n = len(block[0])
-            features = [_filled_up(torch.from_numpy(h).double()) for h in block]
+            rows = np.minimum(np.arange(_BLOCK_ROWS), n - 1)  # filled up by the last
+            features = [torch.from_numpy(h[rows]).double() for h in block]
             yield self._scores(features)[:n].numpy()
 
     def _steps(self, total: int, state: Callable[[], State]) -> Iterator[int]:
@@ -209,8 +217,7 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         ``state`` returns what has been learned so far, in the form of ``state_``.
         """
-        name = type(self).__name__
-        with progress(total, name, show=self.verbose) as bar:
+        with progress(total, type(self).__name__, show=self.verbose) as bar:
             for step in range(total):
                 yield step
                 bar.update()
@@ -222,25 +229,21 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Write the fitted model as a directory (safetensors and JSON, no pickle)."""
         check_is_fitted(self, "labels_")
         directory = Path(directory)
-        for name in (CONFIG, MODEL):
-            if (directory / name).exists():
+        for file in (directory / CONFIG, directory / MODEL):
+            if file.exists():
                 raise ValueError(
-                    f"{directory / name} is there already; choose another directory or "
-                    "remove it"
+                    f"{file} is there already; choose another directory or remove it"
                 )
         make_writable(directory)
         tensors = {f"state.{name}": tensor for name, tensor in self.state_.items()}
         tensors[_LABELS] = torch.from_numpy(self.labels_)
         write_tensors(directory / MODEL, tensors)
+        params = self.get_params(deep=False)
         config = {
             "format": FORMAT,
             "sagl": __version__,
             "method": type(self).__name__,
-            "params": {
-                name: plain(value)
-                for name, value in self.get_params(deep=False).items()
-                if name not in _NOT_SAVED
-            },
+            "params": {k: plain(v) for k, v in params.items() if k not in _NOT_SAVED},
             "views": dict(zip(self.view_names_, self.view_widths_, strict=True)),
             "sha256": sha256(directory / MODEL),
         }
@@ -249,8 +252,7 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, directory: str | Path) -> Self:
         """Read a model that ``save`` wrote, and check that it is whole."""
-        directory = Path(directory)
-        path = directory / CONFIG
+        path, weights = Path(directory) / CONFIG, Path(directory) / MODEL
         try:
             config = json.loads(path.read_text(encoding="utf-8"))
             version, checksum = int(config["format"]), config["sha256"]
@@ -268,7 +270,6 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 f"{directory} is of format {version}; this sagl {__version__} reads up "
                 f"to format {FORMAT}: upgrade sagl"
             )
-        weights = directory / MODEL
         if not weights.is_file() or sha256(weights) != checksum:
             raise ValueError(
                 f"{weights} is missing or damaged; restore it or fit again"
@@ -279,14 +280,12 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         model = cls(**params)
         model.labels_ = tensors.pop(_LABELS).numpy()
         model.state_ = {name.removeprefix("state."): t for name, t in tensors.items()}
-        model.view_names_ = tuple(views)
-        model.view_widths_ = tuple(views.values())
-        model.n_features_in_ = sum(model.view_widths_)
+        model._set_views(views)
         return model
 
-
-def _filled_up(h: Tensor) -> Tensor:
-    return torch.cat([h, h[:1].expand(_BLOCK_ROWS - len(h), -1)])
+    def _set_views(self, widths: Mapping[str, int]) -> None:
+        self.view_names_, self.view_widths_ = tuple(widths), tuple(widths.values())
+        self.n_features_in_ = sum(self.view_widths_)
 
 
 def _listed(views: dict[str, int]) -> str:
@@ -299,18 +298,21 @@ def resident(views: Views, device: torch.device) -> list[Tensor]:
     return [torch.from_numpy(h).to(device) for h in views.take(rows)]
 
 
-def measure_scale(views: Views, kind: Normalization) -> State:
-    """What ``standardized`` needs: ``shift.i`` and ``scale.i`` of each view, float64.
+def scaled(
+    views: Views, kind: Normalization, device: torch.device
+) -> tuple[list[Tensor], State]:
+    """Every view on the device, standardised, and what ``standardized`` needs for more.
 
-    ``"center"`` subtracts the mean sample, then scales so that the mean distance from
-    it is 10. ``"standard"`` brings every column to mean 0 and deviation 1. ``"none"``
-    leaves features as they are.
+    That is ``shift.i`` and ``scale.i`` of each view, float64. ``"center"`` subtracts
+    the mean sample, then scales so that the mean distance from it is 10. ``"standard"``
+    brings every column to mean 0 and deviation 1. ``"none"`` leaves features as they
+    are.
     """
     state: State = {}
     for i, (shift, scale) in enumerate(standardization(views, kind)):
         state[f"shift.{i}"] = torch.from_numpy(shift)
         state[f"scale.{i}"] = torch.from_numpy(scale)
-    return state
+    return standardized(resident(views, device), state), state
 
 
 def standardized(features: Sequence[Tensor], state: State) -> list[Tensor]:
@@ -321,17 +323,6 @@ def standardized(features: Sequence[Tensor], state: State) -> list[Tensor]:
     ]
 
 
-def random_batches(
-    n: int, batch_size: int, seed: int, device: torch.device
-) -> Iterator[Tensor]:
-    """Rows of shuffled batches without end, epoch after epoch."""
-    epoch = 0
-    while True:
-        for rows in epoch_batches(n, min(batch_size, n), seed, epoch):
-            yield torch.from_numpy(rows).to(device)
-        epoch += 1
-
-
 def side_by_side(features: Sequence[Tensor]) -> Tensor:
     """All views in one matrix, (n, d), each view with rows of length one.
 
@@ -340,17 +331,28 @@ def side_by_side(features: Sequence[Tensor]) -> Tensor:
     return torch.cat([unit_rows(h) for h in features], dim=1)
 
 
-def usable_neighbours(wanted: int, n: int, n_clusters: int) -> int:
-    """At most n / C: a cluster of average size has no more members to offer."""
-    return max(1, min(wanted, n // n_clusters, n - 1))
+def random_batches(
+    n: int, batch_size: int, seed: int, device: torch.device
+) -> Iterator[Tensor]:
+    """Rows of shuffled batches without end, epoch after epoch."""
+    for epoch in count():
+        for rows in epoch_batches(n, batch_size, seed, epoch):
+            yield torch.from_numpy(rows).to(device)
 
 
 def neighbour_pairs(
-    neighbours: Tensor, batch_size: int, seed: int, generator: torch.Generator
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Shuffled batches without end: rows, and for each of them a random neighbour."""
-    count = neighbours.shape[1]
-    device = neighbours.device
-    for rows in random_batches(len(neighbours), batch_size, seed, device):
-        chosen = torch.randint(count, (len(rows),), generator=generator)
-        yield rows, neighbours[rows, chosen.to(device)]
+    x: Tensor, wanted: int, batch_size: int, seed: int, generator: torch.Generator
+) -> Iterator[Tensor]:
+    """Shuffled batches without end: rows, then a random neighbour of each, (2B,).
+
+    A neighbour is one of the ``wanted`` nearest rows of x, (n, d), by cosine.
+    """
+    neighbours, _ = nearest_neighbours(x, wanted)
+    for rows in random_batches(len(x), batch_size, seed, x.device):
+        chosen = torch.randint(wanted, (len(rows),), generator=generator)
+        yield torch.cat([rows, neighbours[rows, chosen.to(x.device)]])
+
+
+def usable_neighbours(wanted: int, n: int, n_clusters: int) -> int:
+    """At most n / C: a cluster of average size has no more members to offer."""
+    return max(1, min(wanted, n // n_clusters, n - 1))

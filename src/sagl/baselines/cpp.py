@@ -25,11 +25,13 @@ from sagl.baselines.base import (
     Baseline,
     State,
     random_batches,
+    real,
     resident,
     side_by_side,
     unit_rows,
+    whole,
 )
-from sagl.checks import integer, number
+from sagl.checks import integer
 from sagl.nn.encoder import Product, uniform_fan_in
 from sagl.nn.inference import exact_matmul
 from sagl.search.spectral import cluster_directions, leading_eigenvectors
@@ -39,9 +41,8 @@ from sagl.views import Views
 _OWN_WEIGHT = 70
 _MOMENTUM = 0.9
 _WEIGHT_DECAY = 1e-4
-_CLUSTER_HEAD_WEIGHT_DECAY = 5e-3
+_CLUSTER_HEAD_DECAY = {"Wc": 5e-3, "bc": 5e-3}
 _VARIANCE_FLOOR = 1e-5  # of the batch normalisation
-_CLUSTER_HEAD = ("Wc", "bc")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -95,25 +96,33 @@ class CPP(Baseline):
         At most so many samples, drawn at random, are clustered by way of Π.
     """
 
-    steps: int = 200
-    warmup: int = 50
-    batch_size: int = 1024
-    groups: int = 128
-    hidden: int = 1024
-    dimension: int = 128
-    epsilon_squared: float = 0.1
-    temperature: float | Literal["auto"] = "auto"
-    penalty: float = 0.05
-    learning_rate: float = 1.5e-3
+    steps: int = whole(200)
+    warmup: int = whole(50, least=0)
+    batch_size: int = whole(1024, least=2)
+    groups: int = whole(128)
+    hidden: int = whole(1024)
+    dimension: int = whole(128)
+    epsilon_squared: float = real(0.1, strict=True)
+    temperature: float | Literal["auto"] = real("auto", strict=True)
+    penalty: float = real(0.05)
+    learning_rate: float = real(1.5e-3, strict=True)
     readout_samples: int = 5000
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
-        self._check_parameters()
+        integer("readout_samples", self.readout_samples, self.n_clusters)
         x = side_by_side(resident(views, self.device_))
         n, width = x.shape
         weights = _new_weights(width, self.hidden, self.dimension, generator)
         weights = {name: w.to(x.device) for name, w in weights.items()}
-        optimizer = _optimizer(weights, self.learning_rate)
+        decays = {name: _WEIGHT_DECAY for name in weights} | _CLUSTER_HEAD_DECAY
+        optimizer = torch.optim.SGD(
+            [
+                {"params": w.requires_grad_(), "weight_decay": decays[name]}
+                for name, w in weights.items()
+            ],
+            lr=self.learning_rate,
+            momentum=_MOMENTUM,
+        )
         batches = random_batches(n, self.batch_size, self.seed_, x.device)
         shown = torch.randperm(n, generator=generator)[: self.readout_samples]
         shown = shown.sort().values.to(x.device)
@@ -156,7 +165,7 @@ class CPP(Baseline):
         """The mean direction of c in each cluster of the memberships of x."""
         _, c = embed(x, layers)
         embedding = spectral_embedding(self._memberships(c), self.n_clusters)
-        labels = spectral_labels(embedding, self.n_clusters, seed)
+        labels = cluster_directions(embedding, self.n_clusters, seed, starts=10)
         members = one_hot(torch.from_numpy(labels), self.n_clusters)
         return unit_rows(members.to(c).T @ c)
 
@@ -192,70 +201,34 @@ class CPP(Baseline):
         generator = torch.Generator().manual_seed(0)
         drawn = torch.randperm(len(views), generator=generator)[: self.readout_samples]
         views = views[drawn.sort().values.numpy()]
-        _check_candidates(candidates, len(views))
+        if len(candidates) == 0:
+            raise ValueError("candidates: give at least one number of clusters")
+        for k in candidates:
+            if not isinstance(k, int | np.integer) or not 2 <= k <= len(views):
+                raise ValueError(
+                    "candidates must be whole numbers from 2 to the number of samples "
+                    f"({len(views)}); got {k!r}"
+                )
         z, c = embed(side_by_side(resident(views, torch.device("cpu"))), self.state_)
         embedding = spectral_embedding(self._memberships(c), max(candidates))
         curve = {}
         for k in candidates:
-            labels = torch.from_numpy(spectral_labels(embedding, k))
-            curve[int(k)] = coding_length(z, labels, self.epsilon_squared)
+            labels = cluster_directions(embedding[:, :k], k, 0, starts=10)
+            length = coding_length(z, torch.from_numpy(labels), self.epsilon_squared)
+            curve[int(k)] = length
         return min(curve, key=curve.__getitem__), curve
-
-    def _check_parameters(self) -> None:
-        least = {"steps": 1, "warmup": 0, "batch_size": 2, "groups": 1, "hidden": 1}
-        least |= {"dimension": 1, "readout_samples": self.n_clusters}
-        for name, bound in least.items():
-            integer(name, getattr(self, name), bound)
-        positive = ["epsilon_squared", "learning_rate"]
-        if self.temperature != "auto":
-            positive.append("temperature")
-        for name in positive:
-            number(name, getattr(self, name), 0, strict=True)
-        number("penalty", self.penalty, 0)
-
-
-def _check_candidates(candidates: Sequence[int], n: int) -> None:
-    if len(candidates) == 0:
-        raise ValueError("candidates is empty; give at least one number of clusters")
-    for k in candidates:
-        if not isinstance(k, int | np.integer) or not 2 <= k <= n:
-            raise ValueError(
-                "candidates must be whole numbers from 2 to the number of samples "
-                f"({n}); got {k!r}"
-            )
 
 
 def _new_weights(
     width: int, hidden: int, dimension: int, generator: torch.Generator
 ) -> State:
     """Random layers; ``gain`` and ``shift`` are those of the batch normalisation."""
-
-    def random(*shape: int, fan_in: int) -> Tensor:
-        return uniform_fan_in(shape, fan_in, generator)
-
-    return {
-        "W1": random(hidden, width, fan_in=width),
-        "gain": torch.ones(hidden),
-        "shift": torch.zeros(hidden),
-        "W2": random(hidden, hidden, fan_in=hidden),
-        "b2": random(hidden, fan_in=hidden),
-        "Wz": random(dimension, hidden, fan_in=hidden),
-        "bz": random(dimension, fan_in=hidden),
-        "Wc": random(dimension, hidden, fan_in=hidden),
-        "bc": random(dimension, fan_in=hidden),
-    }
-
-
-def _optimizer(weights: State, learning_rate: float) -> torch.optim.SGD:
-    head: list[Tensor] = []
-    rest: list[Tensor] = []
-    for name, w in weights.items():
-        (head if name in _CLUSTER_HEAD else rest).append(w.requires_grad_())
-    parameters = [
-        {"params": rest, "weight_decay": _WEIGHT_DECAY},
-        {"params": head, "weight_decay": _CLUSTER_HEAD_WEIGHT_DECAY},
-    ]
-    return torch.optim.SGD(parameters, lr=learning_rate, momentum=_MOMENTUM)
+    weights = {"W1": uniform_fan_in((hidden, width), width, generator)}
+    weights |= {"gain": torch.ones(hidden), "shift": torch.zeros(hidden)}
+    for layer, rows in (("2", hidden), ("z", dimension), ("c", dimension)):
+        weights[f"W{layer}"] = uniform_fan_in((rows, hidden), hidden, generator)
+        weights[f"b{layer}"] = uniform_fan_in((rows,), hidden, generator)
+    return weights
 
 
 def embed_batch(weights: State, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -341,13 +314,6 @@ def spectral_embedding(membership: Tensor, dimensions: int) -> NDArray[np.float6
     """Leading eigenvectors of D^-½ (Π + Πᵀ) D^-½ as columns, the first one first."""
     affinity = (membership + membership.T).cpu().double().numpy()
     return leading_eigenvectors(affinity, min(dimensions, len(affinity) - 1))
-
-
-def spectral_labels(
-    embedding: NDArray[np.float64], n_clusters: int, seed: int = 0
-) -> NDArray[np.int64]:
-    """k-means on the directions of the rows of the leading eigenvectors."""
-    return cluster_directions(embedding[:, :n_clusters], n_clusters, seed, starts=10)
 
 
 def coding_length(z: Tensor, labels: Tensor, epsilon_squared: float) -> float:

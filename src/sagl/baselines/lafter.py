@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -19,21 +20,24 @@ from sagl.baselines.base import (
     State,
     Watch,
     random_batches,
+    real,
     resident,
     unit_rows,
+    whole,
 )
 from sagl.baselines.lafter_images import (
-    ImageList,
+    Image,
     Images,
-    PromptedEncoder,
     as_tensor,
+    check_images,
     distorted,
-    load_encoder,
     plain_crop,
+    read_image,
 )
-from sagl.baselines.zero_shot import TextBaseline, find_view
-from sagl.checks import integer, number
+from sagl.baselines.zero_shot import TextBaseline
+from sagl.checks import integer
 from sagl.environment import pick_device
+from sagl.features.pretrained import load_model
 from sagl.nn.encoder import uniform_fan_in
 from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views
@@ -41,6 +45,12 @@ from sagl.views import Views
 # About the length of CLIP's image features, which the paper's second stage takes as
 # they are; at length one W would learn how frequent classes are before anything else.
 _FEATURE_NORM = 10.0
+
+_CLASSES = {
+    "clip": "CLIPVisionModelWithProjection",
+    "clip_vision_model": "CLIPVisionModelWithProjection",
+}
+_NORM = "norm."
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -95,14 +105,14 @@ class LaFTer(TextBaseline):
 
     descriptions: Mapping[str, Sequence[str]] | None = None
     image_encoder: str | Path | None = None
-    n_prompts: int = 50
-    noise: float = 0.1
-    smoothing: float = 0.1
-    text_steps: int = 400
-    epochs: int = 50
-    batch_size: int = 50
-    learning_rate: float = 5e-4
-    weight_decay: float = 0.01
+    n_prompts: int = whole(50)
+    noise: float = real(0.1)
+    smoothing: float = real(0.1, below=1)
+    text_steps: int = whole(400)
+    epochs: int = whole(50, least=0)
+    batch_size: int = whole(50)
+    learning_rate: float = real(5e-4, strict=True)
+    weight_decay: float = real(0.01)
 
     def fit(
         self,
@@ -122,8 +132,10 @@ class LaFTer(TextBaseline):
                 "tuning on pictures needs both LaFTer(image_encoder=...) and "
                 "fit(X, images=...)"
             )
-        if images is not None and watch is not None:
-            raise ValueError("a watch has no images; leave out watch or images")
+        if images is not None:
+            integer("epochs", self.epochs, 1)
+            if watch is not None:
+                raise ValueError("a watch has no images; leave out watch or images")
         self._images = images
         try:
             return super().fit(X, y, watch=watch)
@@ -131,60 +143,54 @@ class LaFTer(TextBaseline):
             del self._images
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
-        self._check()
-        texts = self._embed()
-        width = texts.embeddings.shape[1]
-        view = find_view(self.view, views.names, views.widths, width)
+        embeddings, classes = (t.to(self.device_) for t in self._embed())
+        width = embeddings.shape[1]
+        view = views.names[self._shared_view(width)]
         start = uniform_fan_in((self.n_clusters, width), width, generator)
         W = nn.Parameter(start.to(self.device_))
-        embeddings, classes = (t.to(self.device_) for t in texts)
-        student = self._student(views, view, generator)
-        n = len(views)
-        rows = random_batches(n, self.batch_size, self.seed_, self.device_)
-        tuning_steps = self.epochs * batches_per_epoch(n, min(self.batch_size, n))
-        steps = self._steps(
-            self.text_steps + tuning_steps,
-            lambda: {"W": W.detach().cpu(), **student.learned()},
-        )
+        rows = random_batches(len(views), self.batch_size, self.seed_, self.device_)
+        random = np.random.default_rng(self.seed_)
+        images, tuned = self._images, dict[str, nn.Parameter]()
+        if images is None:
+            (features,) = resident(Views({view: views[view]}), self.device_)
+            features = _FEATURE_NORM * unit_rows(features)
+        else:
+            check_images(images, len(views))
+            encoder = self._encoder(width, self.n_prompts, generator)
+            tuned = encoder.tunable()
+
+        def state() -> State:
+            return {name: p.detach().cpu() for name, p in {"W": W, **tuned}.items()}
 
         def some_texts() -> tuple[Tensor, Tensor]:
             return noisy(embeddings, self.noise, generator), classes
 
         def some_images() -> tuple[Tensor, Tensor]:
-            return student.batch(next(rows), teacher)
+            """Features, and the labels that the classifier of texts gives them."""
+            if images is None:
+                x = seen = features[next(rows)]
+            else:
+                chosen = [read_image(images[i]) for i in next(rows).tolist()]
+                x, seen = encoder.distorted_and_plain(chosen, random)
+            return x, (seen @ teacher.T).argmax(dim=1)
 
-        self._descend(islice(steps, self.text_steps), W, [W], some_texts)
+        tuning_steps = self.epochs * batches_per_epoch(len(views), self.batch_size)
+        steps = self._steps(self.text_steps + tuning_steps, state)
+        self._descend(islice(steps, self.text_steps), W, [], some_texts)
         teacher = W.detach().clone()
-        self._descend(steps, W, [W, *student.parameters()], some_images)
-        return {"W": W.detach().cpu(), **student.learned()}
-
-    def _student(
-        self, views: Views, view: int, generator: torch.Generator
-    ) -> FeatureStudent | ImageStudent:
-        name = views.names[view]
-        if self._images is None or self.image_encoder is None:
-            (features,) = resident(Views({name: views[name]}), self.device_)
-            return FeatureStudent(features)
-        listed = _checked(self._images, len(views))
-        encoder = load_encoder(
-            self.image_encoder,
-            views.widths[view],
-            self.n_prompts,
-            generator,
-            self.device_,
-        )
-        return ImageStudent(encoder, listed, self.seed_)
+        self._descend(steps, W, list(tuned.values()), some_images)
+        return state()
 
     def _descend(
         self,
         steps: Iterable[int],
         W: nn.Parameter,
-        parameters: list[nn.Parameter],
+        others: list[nn.Parameter],
         batch: Callable[[], tuple[Tensor, Tensor]],
     ) -> None:
         """Smoothed cross-entropy of x W^T with labels, for batches of x and labels."""
-        matrices = [p for p in parameters if p.ndim > 1]
-        vectors = [p for p in parameters if p.ndim == 1]  # scales and shifts of norms
+        matrices = [W, *(p for p in others if p.ndim > 1)]
+        vectors = [p for p in others if p.ndim == 1]  # scales and shifts of norms
         optimizer = torch.optim.AdamW(
             [
                 {"params": matrices, "weight_decay": self.weight_decay},
@@ -234,30 +240,32 @@ class LaFTer(TextBaseline):
             )
         if images is None:
             return X
-        views = Views(X, view_sizes=None if isinstance(X, Views) else self.view_sizes)
-        listed = _checked(images, len(views))
+        views = self._as_views(X)
+        check_images(images, len(views))
+        width = self.state_["W"].shape[1]
+        n_prompts = len(self.state_["prompts"])
+        encoder = self._encoder(width, n_prompts, torch.Generator())
+        with torch.no_grad():
+            for name, parameter in encoder.tunable().items():
+                parameter.copy_(self.state_[name])
+        view = views.names[self._shared_view(width)]
+        return Views({**dict(views.items()), view: encoder.encode(images)})
+
+    def _encoder(
+        self, width: int, n_prompts: int, generator: torch.Generator
+    ) -> PromptedEncoder:
+        """The image encoder with fresh prompts, its features of that width."""
         if self.image_encoder is None:  # a loaded model whose encoder was a Path
             raise ValueError("say where it is with set_params(image_encoder=...)")
-        width, n_prompts = self.state_["W"].shape[1], len(self.state_["prompts"])
-        encoder = load_encoder(
-            self.image_encoder,
-            width,
-            n_prompts,
-            torch.Generator(),
-            pick_device(self.device),
-        )
-        encoder.adopt(self.state_)
-        view = views.names[find_view(self.view, views.names, views.widths, width)]
-        return Views({**dict(views.items()), view: encoder.encode(listed)})
-
-    def _check(self) -> None:
-        for name in ("text_steps", "batch_size", "n_prompts"):
-            integer(name, getattr(self, name), 1)
-        integer("epochs", self.epochs, 0 if self._images is None else 1)
-        for name in ("noise", "weight_decay"):
-            number(name, getattr(self, name), 0)
-        number("smoothing", self.smoothing, 0, below=1)
-        number("learning_rate", self.learning_rate, 0, strict=True)
+        transformer = load_model(self.image_encoder, _CLASSES)
+        made = transformer.config.projection_dim
+        if made != width:
+            raise ValueError(
+                f"{self.image_encoder} makes image features of width {made}, the texts "
+                f"have {width}; both must come from the same model"
+            )
+        encoder = PromptedEncoder(transformer, n_prompts, generator)
+        return encoder.to(pick_device(self.device))
 
 
 def noisy(x: Tensor, deviation: float, generator: torch.Generator) -> Tensor:
@@ -265,50 +273,66 @@ def noisy(x: Tensor, deviation: float, generator: torch.Generator) -> Tensor:
     return x + deviation * torch.randn(x.shape, generator=generator).to(x)
 
 
-def _checked(images: Images, n: int) -> ImageList:
-    if len(images) != n:
-        raise ValueError(f"{n} samples need as many images; got {len(images)}")
-    return ImageList(images)
+class PromptedEncoder(nn.Module):
+    """A vision transformer that also attends to ``prompts``, (tokens, hidden width).
 
+    The prompts stand between the class token and the patches. They and the scales and
+    shifts of the layer norms can be learned; all else is frozen.
+    """
 
-class FeatureStudent:
-    """Batches for tuning without images: features with the labels of the teacher."""
+    def __init__(self, transformer: Any, n_prompts: int, generator: torch.Generator):
+        super().__init__()
+        self.transformer = transformer.requires_grad_(False)
+        config = transformer.config
+        self.size: int = config.image_size
+        bound = math.sqrt(6 / (3 * config.patch_size**2 + config.hidden_size))
+        prompts = torch.empty(n_prompts, config.hidden_size)
+        self.prompts = nn.Parameter(
+            prompts.uniform_(-bound, bound, generator=generator)
+        )
+        self._prompting = False
+        for module in transformer.modules():
+            if isinstance(module, nn.LayerNorm):
+                module.requires_grad_(True)
+        # Positions have been added when the first norm is done, and no layer has run;
+        # transformers spells it so.
+        transformer.vision_model.pre_layrnorm.register_forward_hook(self._insert)
 
-    def __init__(self, features: Tensor) -> None:
-        self.features = _FEATURE_NORM * unit_rows(features)
+    def forward(self, pixels: Tensor, prompted: bool = True) -> Tensor:
+        """Image features, (n, width), not normalised."""
+        self._prompting = prompted
+        features: Tensor = self.transformer(pixel_values=pixels).image_embeds
+        return features
 
-    def parameters(self) -> list[nn.Parameter]:
-        return []
+    def _insert(self, module: nn.Module, inputs: Any, tokens: Tensor) -> Tensor:
+        if not self._prompting:
+            return tokens
+        prompts = self.prompts.expand(len(tokens), -1, -1)
+        return torch.cat([tokens[:, :1], prompts, tokens[:, 1:]], dim=1)
 
-    def learned(self) -> State:
-        return {}
-
-    def batch(self, rows: Tensor, teacher: Tensor) -> tuple[Tensor, Tensor]:
-        h = self.features[rows]
-        return h, (h @ teacher.T).argmax(dim=1)
-
-
-class ImageStudent:
-    """Distorted images, with the labels that the teacher gives to the plain ones."""
-
-    def __init__(self, encoder: PromptedEncoder, images: ImageList, seed: int) -> None:
-        self.encoder = encoder
-        self.images = images
-        self._random = np.random.default_rng(seed)
-
-    def parameters(self) -> list[nn.Parameter]:
-        return [p for p in self.encoder.parameters() if p.requires_grad]
-
-    def learned(self) -> State:
-        return self.encoder.learned()
-
-    def batch(self, rows: Tensor, teacher: Tensor) -> tuple[Tensor, Tensor]:
-        """Features of distorted images, and the teacher's labels, without prompts."""
-        size, device = self.encoder.size, self.encoder.prompts.device
-        chosen = [self.images[i] for i in rows.tolist()]
-        plain = as_tensor([plain_crop(image, size) for image in chosen])
-        strong = as_tensor([distorted(p, size, self._random) for p in chosen])
+    def distorted_and_plain(
+        self, images: Sequence[Image], random: np.random.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Features of distorted images, and of plain ones as the frozen model does."""
+        device = self.prompts.device
+        plain = as_tensor([plain_crop(image, self.size) for image in images])
+        strong = as_tensor([distorted(image, self.size, random) for image in images])
         with torch.no_grad():
-            seen = self.encoder(plain.to(device), prompted=False)
-            labels = (seen @ teacher.T).argmax(dim=1)
-        return self.encoder(strong.to(device)), labels
+            seen = self(plain.to(device), prompted=False)
+        return self(strong.to(device)), seen
+
+    def tunable(self) -> dict[str, nn.Parameter]:
+        """What tuning changes, by the names of the fitted state."""
+        return {
+            name.replace("transformer.", _NORM, 1): parameter
+            for name, parameter in self.named_parameters()
+            if parameter.requires_grad
+        }
+
+    @torch.no_grad()
+    def encode(self, images: Images) -> NDArray[np.float32]:
+        """Features of images, one at a time: the same bits in any company."""
+        crops = (plain_crop(read_image(image), self.size) for image in images)
+        rows = [self(as_tensor([crop]).to(self.prompts.device)) for crop in crops]
+        encoded: NDArray[np.float32] = torch.cat(rows).cpu().numpy()
+        return encoded

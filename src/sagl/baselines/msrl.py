@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from sagl.baselines.base import (
     Baseline,
     State,
-    measure_scale,
     random_batches,
-    resident,
+    real,
+    scaled,
     standardized,
+    whole,
 )
-from sagl.checks import integer, number
 from sagl.nn.encoder import LinearEncoder, uniform_fan_in
 from sagl.nn.inference import exact_matmul, exact_mean
 from sagl.nn.network import vote
@@ -46,22 +46,16 @@ class MSRL(Baseline):
     normalize : {"center", "none"}, default="center"
     """
 
-    gamma: float = 5.0
-    beta: float = 0.5
-    epochs: int = 200
-    batch_size: int = 100
-    learning_rate: float = 1e-3
+    gamma: float = real(5.0)
+    beta: float = real(0.5)
+    epochs: int = whole(200)
+    batch_size: int = whole(100)
+    learning_rate: float = real(1e-3, strict=True)
     normalize: Normalization = "center"
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
-        for name in ("epochs", "batch_size"):
-            integer(name, getattr(self, name), 1)
-        for name in ("gamma", "beta"):
-            number(name, getattr(self, name), 0)
-        number("learning_rate", self.learning_rate, 0, strict=True)
         n = len(views)
-        scale = measure_scale(views, self.normalize)
-        features = standardized(resident(views, self.device_), scale)
+        features, scale = scaled(views, self.normalize, self.device_)
         parts = [_View(width, self.n_clusters, generator) for width in views.widths]
         network = nn.ModuleList(parts).to(self.device_)
         anchors = torch.randperm(n, generator=generator)[:_MAX_ANCHORS]
@@ -69,7 +63,7 @@ class MSRL(Baseline):
         objective = Objective(self.gamma, self.beta, "linear", "symmetric")
         optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate)
         batches = random_batches(n, self.batch_size, self.seed_, self.device_)
-        steps = self.epochs * batches_per_epoch(n, min(self.batch_size, n))
+        steps = self.epochs * batches_per_epoch(n, self.batch_size)
 
         def state() -> State:
             learned = dict(scale)

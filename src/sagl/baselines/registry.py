@@ -54,51 +54,52 @@ class Method:
         return loaded
 
 
-_BASELINES = "sagl.baselines"
 _SAGL = "sagl.estimator:SAGL"
-METHODS: dict[str, Method] = {
-    method.name: method
-    for method in (
-        Method("sagl", _SAGL, "SAGL"),
-        Method("sagl-n", _SAGL, "SAGL_n (network alone)", {"refine": False}),
-        Method(
-            "sagl-i", _SAGL, "SAGL_i (no graph)", {"refine": False, "graph": "identity"}
-        ),
-        Method(
-            "sagl-b", _SAGL, "SAGL_b (dense graph)", {"refine": False, "graph": "dense"}
-        ),
-        Method(
-            "sagl-w", _SAGL, "SAGL_w (no gate)", {"recipe": "paper", "gate": "none"}
-        ),
-        Method("sagl-paper", _SAGL, "SAGL (paper)", {"recipe": "paper"}),
-        Method("kmeans", f"{_BASELINES}.kmeans:KMeans", "k-means"),
-        Method("turtle", f"{_BASELINES}.turtle:TURTLE", "TURTLE"),
-        Method("msrl", f"{_BASELINES}.msrl:MSRL", "MSRL"),
-        Method("cpp", f"{_BASELINES}.cpp:CPP", "CPP (PRR)"),
-        Method("temi", f"{_BASELINES}.temi:TEMI", "TEMI"),
-        Method("scan", f"{_BASELINES}.scan:SCAN", "SCAN"),
-        Method(
-            "linear-probe",
-            f"{_BASELINES}.linear_probe:LinearProbe",
-            "linear probe",
-            needs=("labels",),
-            seeded=False,
-        ),
-        Method(
-            "zero-shot",
-            f"{_BASELINES}.zero_shot:ZeroShot",
-            "zero-shot",
-            needs=("class names",),
-            seeded=False,
-        ),
-        Method(
-            "lafter",
-            f"{_BASELINES}.lafter:LaFTer",
-            "LaFTer (classifier)",
-            needs=("class names",),
-        ),
-    )
-}
+_METHODS = (
+    Method("sagl", _SAGL, "SAGL"),
+    Method("sagl-n", _SAGL, "SAGL_n (network alone)", {"refine": False}),
+    Method(
+        "sagl-i", _SAGL, "SAGL_i (no graph)", {"refine": False, "graph": "identity"}
+    ),
+    Method(
+        "sagl-b", _SAGL, "SAGL_b (dense graph)", {"refine": False, "graph": "dense"}
+    ),
+    Method("sagl-w", _SAGL, "SAGL_w (no gate)", {"recipe": "paper", "gate": "none"}),
+    Method("sagl-paper", _SAGL, "SAGL (paper)", {"recipe": "paper"}),
+    Method("kmeans", "sagl.baselines.kmeans:KMeans", "k-means"),
+    Method("turtle", "sagl.baselines.turtle:TURTLE", "TURTLE"),
+    Method("msrl", "sagl.baselines.msrl:MSRL", "MSRL"),
+    Method("cpp", "sagl.baselines.cpp:CPP", "CPP (PRR)"),
+    Method("temi", "sagl.baselines.temi:TEMI", "TEMI"),
+    Method("scan", "sagl.baselines.scan:SCAN", "SCAN"),
+    Method("icce", "sagl.baselines.icce:ICCE", "ICCE (ensemble of TEMI)"),
+    Method("gmm", "sagl.baselines.gmm:GMM", "Gaussian mixture"),
+    Method("spectral", "sagl.baselines.spectral:Spectral", "spectral"),
+    Method("leiden", "sagl.baselines.leiden:Leiden", "Leiden"),
+    Method("umap-hdbscan", "sagl.baselines.umap_hdbscan:UMAPHDBSCAN", "UMAP + HDBSCAN"),
+    Method("evoc", "sagl.baselines.evoc:EVoC", "EVoC"),
+    Method(
+        "linear-probe",
+        "sagl.baselines.linear_probe:LinearProbe",
+        "linear probe",
+        needs=("labels",),
+        seeded=False,
+    ),
+    Method(
+        "zero-shot",
+        "sagl.baselines.zero_shot:ZeroShot",
+        "zero-shot",
+        needs=("class names",),
+        seeded=False,
+    ),
+    Method(
+        "lafter",
+        "sagl.baselines.lafter:LaFTer",
+        "LaFTer (classifier)",
+        needs=("class names",),
+    ),
+)
+METHODS: dict[str, Method] = {method.name: method for method in _METHODS}
 
 
 def register(method: Method) -> Method:

@@ -12,17 +12,16 @@ from torch.nn.functional import linear
 from sagl.baselines.base import (
     Baseline,
     State,
-    measure_scale,
     neighbour_pairs,
-    resident,
+    real,
+    scaled,
     side_by_side,
     standardized,
     usable_neighbours,
+    whole,
 )
-from sagl.checks import integer, number
 from sagl.nn.encoder import uniform_fan_in
 from sagl.nn.inference import exact_matmul
-from sagl.nn.neighbours import nearest_neighbours
 from sagl.training.feed import Normalization
 from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views
@@ -59,24 +58,23 @@ class SCAN(Baseline):
     normalize : {"center", "none"}, default="center"
     """
 
-    heads: int = 10
-    neighbours: int = 20
-    entropy_weight: float = 5.0
-    epochs: int = 100
-    batch_size: int = 128
-    learning_rate: float = 1e-4
-    weight_decay: float = 1e-4
+    heads: int = whole(10)
+    neighbours: int = whole(20)
+    entropy_weight: float = real(5.0)
+    epochs: int = whole(100)
+    batch_size: int = whole(128)
+    learning_rate: float = real(1e-4)
+    weight_decay: float = real(1e-4)
     normalize: Normalization = "center"
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
-        self._check()
         n, C, H = len(views), self.n_clusters, self.heads
-        scale = measure_scale(views, self.normalize)
-        features = standardized(resident(views, self.device_), scale)
+        features, scale = scaled(views, self.normalize, self.device_)
         x = torch.cat(features, dim=1)
         count = usable_neighbours(self.neighbours, n, C)
-        neighbours, _ = nearest_neighbours(side_by_side(features), count)
-        pairs = neighbour_pairs(neighbours, self.batch_size, self.seed_, generator)
+        pairs = neighbour_pairs(
+            side_by_side(features), count, self.batch_size, self.seed_, generator
+        )
 
         # All heads as one linear map.
         weight = uniform_fan_in((H * C, x.shape[1]), x.shape[1], generator)
@@ -89,7 +87,7 @@ class SCAN(Baseline):
             weight_decay=self.weight_decay,
             fused=self.device_.type != "mps",
         )
-        epoch = batches_per_epoch(n, min(self.batch_size, n))
+        epoch = batches_per_epoch(n, self.batch_size)
         losses: deque[Tensor] = deque(maxlen=epoch)  # of the heads, in the last epoch
 
         def state() -> State:
@@ -100,7 +98,7 @@ class SCAN(Baseline):
             return scale | {name: t.detach().cpu() for name, t in learned.items()}
 
         for _ in self._steps(self.epochs * epoch, state):
-            batch = x[torch.cat(next(pairs))]  # samples, then neighbours
+            batch = x[next(pairs)]  # samples, then neighbours
             logits = linear(batch, weight, bias).view(-1, H, C)
             loss = head_losses(logits, self.entropy_weight)
             losses.append(loss.detach())
@@ -113,11 +111,6 @@ class SCAN(Baseline):
         state = {name: t.double() for name, t in self.state_.items()}
         x = torch.cat(standardized(features, state), dim=1)
         return exact_matmul(x, state["weight"].T) + state["bias"]
-
-    def _check(self) -> None:
-        for name in ("heads", "neighbours", "epochs", "batch_size"):
-            integer(name, getattr(self, name), 1)
-        number("entropy_weight", self.entropy_weight, 0)
 
 
 def head_losses(logits: Tensor, entropy_weight: float) -> Tensor:

@@ -14,19 +14,18 @@ from torch.nn.functional import gelu, linear, normalize
 from sagl.baselines.base import (
     Baseline,
     State,
-    measure_scale,
     neighbour_pairs,
-    resident,
+    real,
+    scaled,
     side_by_side,
     standardized,
     unit_rows,
     usable_neighbours,
+    whole,
 )
-from sagl.checks import integer, number
 from sagl.nn.choices import check_choice
 from sagl.nn.encoder import uniform_fan_in
 from sagl.nn.inference import exact_matmul
-from sagl.nn.neighbours import nearest_neighbours
 from sagl.training.feed import Normalization
 from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views
@@ -80,26 +79,30 @@ class TEMI(Baseline):
         What is done to each view before its rows are scaled to length one.
     """
 
-    heads: int = 50
+    heads: int = whole(50)
     head: HeadForm = "linear"
-    neighbours: int = 50
-    beta: float = 0.6
-    temperature: float = 0.1
-    momentum: float = 0.996
-    epochs: int = 200
-    batch_size: int | None = None
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-4
+    neighbours: int = whole(50)
+    beta: float = real(0.6, strict=True)
+    temperature: float = real(0.1, strict=True)
+    momentum: float = real(0.996, below=1)
+    epochs: int = whole(200)
+    batch_size: int | None = whole(None)
+    learning_rate: float = real(1e-3)
+    weight_decay: float = real(1e-4)
     normalize: Normalization = "center"
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
-        self._check()
+        _, scale, teacher, best = self._train_heads(views, generator)
+        return scale | teacher.one(best)
+
+    def _train_heads(self, views: Views, generator: torch.Generator) -> TrainedHeads:
+        check_choice("head", self.head, HeadForm)
         n, C = len(views), self.n_clusters
-        scale = measure_scale(views, self.normalize)
-        x = side_by_side(standardized(resident(views, self.device_), scale))
-        neighbours, _ = nearest_neighbours(x, usable_neighbours(self.neighbours, n, C))
+        features, scale = scaled(views, self.normalize, self.device_)
+        x = side_by_side(features)
+        count = usable_neighbours(self.neighbours, n, C)
         batch_size = self._batch_size(n)
-        pairs = neighbour_pairs(neighbours, batch_size, self.seed_, generator)
+        pairs = neighbour_pairs(x, count, batch_size, self.seed_, generator)
 
         form = _MLPHeads if self.head == "mlp" else _LinearHeads
         student = form(x.shape[1], C, self.heads, generator).to(self.device_)
@@ -114,14 +117,14 @@ class TEMI(Baseline):
         epoch = batches_per_epoch(n, batch_size)
         losses: deque[Tensor] = deque(maxlen=epoch)  # of the heads, in the last epoch
 
+        def best() -> int:
+            return int(torch.stack(list(losses)).mean(dim=0).argmin())
+
         def state() -> State:
-            best = int(torch.stack(list(losses)).mean(dim=0).argmin())
-            # Copies: the teacher goes on moving in place.
-            head = {name: t.clone().cpu() for name, t in teacher.one(best).items()}
-            return scale | head
+            return scale | teacher.one(best())
 
         for _ in self._steps(self.epochs * epoch, state):
-            batch = x[torch.cat(next(pairs))]  # (2B, d): samples, then neighbours
+            batch = x[next(pairs)]  # (2B, d): samples, then neighbours
             s = student(batch, self.temperature)  # (2B, H, C)
             t = teacher(batch, self.temperature)
             loss = distil(s.detach(), t, share, self.beta)
@@ -130,7 +133,7 @@ class TEMI(Baseline):
             s.backward(loss.gradient)
             optimizer.step()
             follow(teacher, student, self.momentum)
-        return state()
+        return TrainedHeads(x, scale, teacher, best())
 
     def _scores(self, features: list[Tensor]) -> Tensor:
         state = {name: t.double() for name, t in self.state_.items()}
@@ -147,15 +150,14 @@ class TEMI(Baseline):
         for_steps = max(_SMALLEST_BATCH, n * self.epochs // _ENOUGH_STEPS)
         return min(_LARGEST_BATCH, for_steps, n)
 
-    def _check(self) -> None:
-        check_choice("head", self.head, HeadForm)
-        for name in ("heads", "neighbours", "epochs", "batch_size"):
-            value = getattr(self, name)
-            if value is not None:
-                integer(name, value, 1)
-        for name in ("beta", "temperature"):
-            number(name, getattr(self, name), 0, strict=True)
-        number("momentum", self.momentum, 0, below=1)
+
+class TrainedHeads(NamedTuple):
+    """What comes of the training: features (n, d), their scale, the teacher."""
+
+    x: Tensor
+    scale: State
+    teacher: _LinearHeads | _MLPHeads
+    best: int  # the head of the smallest loss
 
 
 class Distillation(NamedTuple):
@@ -247,7 +249,7 @@ class _LinearHeads(nn.Module):
         """What prediction needs of one head."""
         v = self.v.detach().view(*self.shape, -1)[head]
         g = self.g.detach().view(*self.shape)[head]
-        return {"weight": unit_rows(v) * g[:, None]}
+        return {"weight": (unit_rows(v) * g[:, None]).cpu()}
 
 
 class _MLPHeads(nn.Module):
@@ -281,10 +283,12 @@ class _MLPHeads(nn.Module):
         """What prediction needs of one head."""
         of = slice(head * _WIDTHS[0], (head + 1) * _WIDTHS[0])
         v, g = self.v.detach()[head], self.g.detach()[head]
-        return {
-            "hidden.weight": self.w1.detach()[of],
-            "hidden.bias": self.b1.detach()[of],
-            "bottleneck.weight": self.w2.detach()[head],
-            "bottleneck.bias": self.b2.detach()[head, 0],
+        tensors = {
+            "hidden.weight": self.w1[of],
+            "hidden.bias": self.b1[of],
+            "bottleneck.weight": self.w2[head],
+            "bottleneck.bias": self.b2[head, 0],
             "weight": unit_rows(v.T) * g.T,
         }
+        # Copies: the teacher goes on moving in place.
+        return {name: t.detach().cpu().clone() for name, t in tensors.items()}

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from sagl.baselines.base import Baseline, State, measure_scale, resident, standardized
-from sagl.checks import integer, number
+from sagl.baselines.base import Baseline, State, real, scaled, standardized, whole
 from sagl.nn.encoder import LinearEncoder, uniform_fan_in
 from sagl.nn.inference import exact_matmul
 from sagl.nn.network import vote
@@ -55,20 +54,18 @@ class TURTLE(Baseline):
         scaled ones need far fewer steps, and raw ones of a large scale collapse.
     """
 
-    steps: int = 6000
-    inner_steps: int = 10
+    steps: int = whole(6000)
+    inner_steps: int = whole(10)
     warm_start: bool = False
-    gamma: float = 10.0
-    batch_size: int = 10_000
-    learning_rate: float = 1e-3
-    inner_learning_rate: float = 1e-3
+    gamma: float = real(10.0)
+    batch_size: int = whole(10_000)
+    learning_rate: float = real(1e-3, strict=True)
+    inner_learning_rate: float = real(1e-3, strict=True)
     normalize: Normalization = "center"
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
-        self._check_parameters()
         C, widths = self.n_clusters, views.widths
-        scale = measure_scale(views, self.normalize)
-        features = standardized(resident(views, self.device_), scale)
+        features, scale = scaled(views, self.normalize, self.device_)
         encoders = [LinearEncoder(w, C, generator).to(self.device_) for w in widths]
         parameters = nn.ModuleList(encoders).parameters()
         optimizer = torch.optim.Adam(parameters, lr=self.learning_rate)
@@ -100,13 +97,6 @@ class TURTLE(Baseline):
             W, b = self.state_[f"W.{i}"].double(), self.state_[f"b.{i}"].double()
             log_q.append(torch.log_softmax(exact_matmul(h, W.T) + b, dim=1))
         return vote(log_q)
-
-    def _check_parameters(self) -> None:
-        for name in ("steps", "inner_steps", "batch_size"):
-            integer(name, getattr(self, name), 1)
-        for name in ("learning_rate", "inner_learning_rate"):
-            number(name, getattr(self, name), 0, strict=True)
-        number("gamma", self.gamma, 0)
 
 
 def soft_labels(

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sagl.baselines.base import Baseline, State, unit_rows
+from sagl.baselines.base import Baseline, State, real, unit_rows
 from sagl.features.huggingface import load_huggingface
 from sagl.nn.inference import exact_matmul
 from sagl.views import Views
@@ -51,10 +51,10 @@ class TextBaseline(Baseline):
     class_names : list of str
         The name of each class; predicted numbers are positions in this list.
     text_encoder : str, callable or array
-        A directory or hub name of a CLIP or SigLIP model of transformers; or a function
-        from a list of texts to an array; or embeddings made elsewhere, of shape
-        (n_clusters, width) or (n_clusters, texts per class, width), which need no
-        names.
+        A directory or hub name of a model of transformers that embeds texts, such as
+        CLIP or SigLIP; or a function from a list of texts to an array; or embeddings
+        made elsewhere, of shape (n_clusters, width) or (n_clusters, texts per class,
+        width), which need no names.
     view : str, optional
         The view of the same model; by default the only one as wide as the embeddings.
     templates : str or list of str, default="generic"
@@ -67,19 +67,83 @@ class TextBaseline(Baseline):
     view: str | None = None
     templates: Templates = "generic"
 
-    def _embed(self) -> ClassTexts:
-        encoder, n_clusters = self.text_encoder, self.n_clusters
-        return embed_classes(encoder, self._texts, n_clusters, self.device_)
-
     def _texts(self) -> list[list[str]]:
-        names = check_class_names(self.class_names, self.n_clusters)
+        """The texts that describe each class."""
+        names = self.class_names
+        if names is None:
+            raise ValueError(
+                "class_names is missing: give the name of every class, in order"
+            )
+        if isinstance(names, str) or not all(
+            isinstance(n, str) and n.strip() for n in names
+        ):
+            raise ValueError(f"class_names must be a list of names; got {names!r}")
+        if len(names) != self.n_clusters:
+            raise ValueError(
+                f"{self.n_clusters} clusters need as many class_names; got {len(names)}"
+            )
         return fill(self.templates, names)
+
+    def _embed(self) -> tuple[Tensor, Tensor]:
+        """Embeddings of texts, (N, d) of length one, and the class of each, (N,)."""
+        encoder, C = self.text_encoder, self.n_clusters
+        if encoder is None:
+            raise ValueError(
+                "text_encoder is missing: give a CLIP directory or its name on the "
+                "hub, a function of a list of texts, or an array of text embeddings"
+            )
+        if callable(encoder) or isinstance(encoder, str | Path):
+            of_each = self._texts()
+            flat = [text for of_class in of_each for text in of_class]
+            counts = torch.tensor([len(of_class) for of_class in of_each])
+            embeddings = _as_tensor(
+                encoder(flat)
+                if callable(encoder)
+                else _embed_texts(encoder, flat, self.device_)
+            )
+            if embeddings.ndim != 2 or len(embeddings) != len(flat):
+                raise ValueError(
+                    f"text_encoder made an array of shape {tuple(embeddings.shape)} of "
+                    f"{len(flat)} texts; expected ({len(flat)}, width)"
+                )
+        else:
+            embeddings = _as_tensor(encoder)
+            if embeddings.ndim not in (2, 3) or len(embeddings) != C:
+                raise ValueError(
+                    f"text_encoder is an array of shape {tuple(embeddings.shape)}; "
+                    f"expected ({C}, width) or ({C}, texts per class, width)"
+                )
+            counts = torch.tensor([embeddings[0].numel() // embeddings.shape[-1]])
+            embeddings = embeddings.reshape(-1, embeddings.shape[-1])
+        if not embeddings.isfinite().all() or (embeddings == 0).all(dim=1).any():
+            raise ValueError("some text embeddings are zero, infinite or not numbers")
+        if len(embeddings) > 1 and (embeddings == embeddings[0]).all():
+            raise ValueError(
+                "the text embeddings are all equal; the text encoder is broken"
+            )
+        return unit_rows(embeddings), torch.arange(C).repeat_interleave(counts)
+
+    def _shared_view(self, width: int) -> int:
+        """Position of the view that lives in the space of texts of this width."""
+        views = list(zip(self.view_names_, self.view_widths_, strict=True))
+        fitting = [
+            i for i, (n, w) in enumerate(views) if w == width and self.view in (None, n)
+        ]
+        if len(fitting) == 1:
+            return fitting[0]
+        called = "" if self.view is None else f" called {self.view!r}"
+        which = "several views are" if fitting else f"no view{called} is"
+        listed = ", ".join(f"{name} ({w})" for name, w in views)
+        raise ValueError(
+            f"{which} as wide as the text embeddings ({width}); there are {listed}: "
+            "name the one of the same model with view="
+        )
 
     def _scores(self, features: list[Tensor]) -> Tensor:
         """Cosines."""
         W = self.state_["W"].double()
-        i = find_view(self.view, self.view_names_, self.view_widths_, W.shape[1])
-        return exact_matmul(unit_rows(features[i]), W.T)
+        h = features[self._shared_view(W.shape[1])]
+        return exact_matmul(unit_rows(h), W.T)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -105,14 +169,14 @@ class ZeroShot(TextBaseline):
     supervision", ICML 2021.
     """
 
-    temperature: float = 0.01
+    temperature: float = real(0.01, strict=True)
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
-        if not self.temperature > 0:
-            raise ValueError(f"temperature must be above 0; got {self.temperature}")
-        W = self._embed().mean_of_each_class(self.n_clusters)
-        find_view(self.view, views.names, views.widths, W.shape[1])
-        return {"W": W}
+        embeddings, classes = self._embed()
+        width = embeddings.shape[1]
+        self._shared_view(width)  # refuses views without one
+        sums = torch.zeros(self.n_clusters, width, dtype=torch.float64)
+        return {"W": unit_rows(sums.index_add_(0, classes, embeddings.double()))}
 
     def _scores(self, features: list[Tensor]) -> Tensor:
         return super()._scores(features) / self.temperature
@@ -124,125 +188,24 @@ def fill(templates: Templates, names: Sequence[str]) -> list[list[str]]:
     >>> fill(["a {}.", "my {}."], ["house_cat", "dog"])
     [['a house cat.', 'my house cat.'], ['a dog.', 'my dog.']]
     """
-    chosen = _chosen(templates)
-    readable = [" ".join(name.replace("_", " ").split()) for name in names]
-    return [[t.replace("{}", name) for t in chosen] for name in readable]
-
-
-def check_class_names(names: Sequence[str] | None, n_clusters: int) -> list[str]:
-    """The names as a list, if there is one for each class."""
-    if names is None:
-        raise ValueError(
-            "class_names is missing: give the name of every class, in order"
-        )
-    if isinstance(names, str) or not all(
-        isinstance(n, str) and n.strip() for n in names
-    ):
-        raise ValueError(f"class_names must be a list of names; got {names!r}")
-    if len(names) != n_clusters:
-        raise ValueError(
-            f"{n_clusters} clusters need as many class_names; got {len(names)}"
-        )
-    return list(names)
-
-
-def _chosen(templates: Templates) -> Sequence[str]:
     if isinstance(templates, str):
         if templates not in TEMPLATES:
             raise ValueError(
                 f"no templates {templates!r}; there are {', '.join(TEMPLATES)}, or "
                 "give a list of your own such as ['a photo of a {}.']"
             )
-        return TEMPLATES[templates]
+        templates = TEMPLATES[templates]
     if not templates:
         raise ValueError("templates is empty; give at least one, such as ['{}']")
     for template in templates:
         if "{}" not in template:
             raise ValueError(f"template {template!r} has no {{}} where the name goes")
-    return templates
+    readable = [" ".join(name.replace("_", " ").split()) for name in names]
+    return [[t.replace("{}", name) for t in templates] for name in readable]
 
 
-class ClassTexts(NamedTuple):
-    """Texts that describe classes, as points in the space of a view."""
-
-    embeddings: Tensor  # (N, d), rows of length one, float32
-    classes: Tensor  # (N,), the class that each text describes
-
-    def mean_of_each_class(self, n_clusters: int) -> Tensor:
-        """One direction for each class, (C, d) in float64, rows of length one."""
-        sums = torch.zeros(n_clusters, self.embeddings.shape[1], dtype=torch.float64)
-        return unit_rows(sums.index_add_(0, self.classes, self.embeddings.double()))
-
-
-def embed_classes(
-    encoder: TextEncoder,
-    texts: Callable[[], Sequence[Sequence[str]]],
-    n_clusters: int,
-    device: torch.device,
-) -> ClassTexts:
-    """Embed the texts of every class; ``texts()`` is asked only if there is a need."""
-    if encoder is None:
-        raise ValueError(
-            "text_encoder is missing: give a CLIP directory or its name on the hub, a "
-            "function of a list of texts, or an array of text embeddings"
-        )
-    if not isinstance(encoder, str | Path) and not callable(encoder):
-        return _ready_made(encoder, n_clusters)
-    of_each = texts()
-    flat = [text for of_class in of_each for text in of_class]
-    counts = torch.tensor([len(of_class) for of_class in of_each])
-    classes = torch.arange(len(of_each)).repeat_interleave(counts)
-    if callable(encoder):
-        embeddings = _as_tensor(encoder(flat))
-    else:
-        embeddings = _read(encoder, flat, device)
-    if embeddings.ndim != 2 or len(embeddings) != len(flat):
-        raise ValueError(
-            f"text_encoder made an array of shape {tuple(embeddings.shape)} of "
-            f"{len(flat)} texts; expected ({len(flat)}, width)"
-        )
-    return ClassTexts(_checked(embeddings), classes)
-
-
-def find_view(
-    view: str | None, names: Sequence[str], widths: Sequence[int], width: int
-) -> int:
-    """Position of the view that lives in the space of texts of this width."""
-    if view is None:
-        fitting = [i for i, w in enumerate(widths) if w == width]
-        if len(fitting) == 1:
-            return fitting[0]
-        listed = ", ".join(f"{n} ({w})" for n, w in zip(names, widths, strict=True))
-        which = "several views are" if fitting else "no view is"
-        raise ValueError(
-            f"{which} as wide as the text embeddings ({width}); there are {listed}: "
-            "name the one of the same model with view="
-        )
-    if view not in names:
-        raise ValueError(f"no view {view!r}; there are {', '.join(names)}")
-    position = list(names).index(view)
-    if widths[position] != width:
-        raise ValueError(
-            f"view {view!r} has {widths[position]} columns, the text embeddings have "
-            f"{width}; they must come from the same model"
-        )
-    return position
-
-
-def _ready_made(array: Any, n_clusters: int) -> ClassTexts:
-    embeddings = _as_tensor(array)
-    if embeddings.ndim not in (2, 3) or len(embeddings) != n_clusters:
-        raise ValueError(
-            f"text_encoder is an array of shape {tuple(embeddings.shape)}; expected "
-            f"({n_clusters}, width) or ({n_clusters}, texts per class, width)"
-        )
-    per_class = 1 if embeddings.ndim == 2 else embeddings.shape[1]
-    classes = torch.arange(n_clusters).repeat_interleave(per_class)
-    return ClassTexts(_checked(embeddings.reshape(len(classes), -1)), classes)
-
-
-def _read(source: str | Path, texts: list[str], device: torch.device) -> Tensor:
-    """Embed texts with a text encoder of transformers."""
+def _embed_texts(source: str | Path, texts: list[str], device: torch.device) -> Tensor:
+    """By a model of transformers."""
     backbone = load_huggingface(source, side="text", device=device)
     batches = range(0, len(texts), _BATCH)
     return torch.cat([backbone.embed(texts[i : i + _BATCH]) for i in batches])
@@ -252,14 +215,3 @@ def _as_tensor(array: Any) -> Tensor:
     if isinstance(array, Tensor):
         return array.detach().cpu().float()
     return torch.from_numpy(np.array(array, dtype=np.float32))
-
-
-def _checked(embeddings: Tensor) -> Tensor:
-    """Rows of length one, if they can tell texts apart."""
-    if not embeddings.isfinite().all() or (embeddings == 0).all(dim=1).any():
-        raise ValueError("some text embeddings are zero, infinite or not numbers")
-    if len(embeddings) > 1 and (embeddings == embeddings[0]).all():
-        raise ValueError(
-            "the text embeddings are all equal; the text encoder is broken"
-        )
-    return unit_rows(embeddings)

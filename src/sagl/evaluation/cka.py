@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -143,17 +144,16 @@ def _exact(views: Views, report: Progress) -> Float:
         for mean, h in zip(means, block, strict=True):
             mean += h.sum(axis=0) / n
         report(len(block[0]))
-    products: dict[tuple[int, int], Float] = {}  # XᵀY of views i ≤ j
+    products = {  # XᵀY of views i ≤ j
+        (i, j): np.zeros((views.widths[i], views.widths[j]))
+        for i in range(L)
+        for j in range(i, L)
+    }
     norms_products, norms = np.zeros((L, L)), np.zeros(L)  # Σ k l, Σ k
     for block in _blocks(views):
         centred = [h - mean for h, mean in zip(block, means, strict=True)]
-        for i, x in enumerate(centred):
-            for j, y in enumerate(centred[i:], start=i):
-                product = x.T @ y
-                if (i, j) in products:
-                    products[i, j] += product
-                else:
-                    products[i, j] = product
+        for (i, j), product in products.items():
+            product += centred[i].T @ centred[j]
         k = np.stack([(x * x).sum(axis=1) for x in centred])  # (L, rows)
         norms_products += k @ k.T
         norms += k.sum(axis=1)
@@ -184,11 +184,8 @@ def _batched(
 
 
 def _batch_hsic(features: Sequence[NDArray[Any]]) -> Float:
-    grams = []
-    for h in features:
-        x = h.astype(np.float64)
-        x -= x.mean(axis=0)
-        grams.append(x @ x.T)
+    centred = [h - h.mean(axis=0, dtype=np.float64) for h in features]
+    grams = [x @ x.T for x in centred]
     flat = np.stack([gram.ravel() for gram in grams])
     k = np.stack([gram.diagonal() for gram in grams])
     return _hsic(flat @ flat.T, k @ k.T, k.sum(axis=1), k.shape[1])
@@ -288,15 +285,10 @@ def judge_views(cka: ArrayLike, names: Sequence[str]) -> list[PairVerdict]:
             f"{len(names)} names for CKA of shape {matrix.shape}; there must be one "
             "row and one column per name"
         )
-    pairs = [
-        PairVerdict(a, b, float(matrix[i, j]), _verdict(float(matrix[i, j])))
-        for i, a in enumerate(names)
-        for j, b in enumerate(names)
-        if i < j
-    ]
+    pairs = []
+    for i, j in combinations(range(len(names)), 2):
+        value = float(matrix[i, j])
+        reached = [verdict for verdict, least in THRESHOLDS.items() if value >= least]
+        verdict: Verdict = reached[0] if reached else "unrelated"
+        pairs.append(PairVerdict(names[i], names[j], value, verdict))
     return sorted(pairs, key=lambda pair: -pair.cka)
-
-
-def _verdict(cka: float) -> Verdict:
-    reached = (verdict for verdict, least in THRESHOLDS.items() if cka >= least)
-    return next(reached, "unrelated")

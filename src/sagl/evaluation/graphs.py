@@ -19,8 +19,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import norm
 from sklearn.cluster import SpectralClustering
 
-from sagl.evaluation.labels import coded
-from sagl.evaluation.metrics import clustering_accuracy
+from sagl.evaluation.metrics import clustering_accuracy, coded
 
 __all__ = [
     "GraphMeasures",
@@ -101,8 +100,6 @@ def graph_measures(
 
     Examples
     --------
-    >>> from scipy.sparse import csr_array
-    >>> from sagl.evaluation.graphs import graph_measures
     >>> graph = csr_array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]])
     >>> measures = graph_measures(graph, ["cat", "cat", "dog", "dog"])
     >>> measures.neighbours, measures.components, measures.inside
@@ -201,13 +198,8 @@ def weight_inside(graph: Any, labels: ArrayLike) -> float:
     >>> weight_inside(csr_array([[0.5, 0.5], [0.0, 1.0]]), [0, 1])
     0.75
     """
-    graph = square_csr(graph)
-    codes = _codes(labels, graph)
-    inside = total = 0.0
-    for rows, columns, weights in entries(graph):
-        inside += float(weights[codes[rows] == codes[columns]].sum(dtype=np.float64))
-        total += float(weights.sum(dtype=np.float64))
-    return inside / total if total else 0.0
+    inside, total = _row_weights(square_csr(graph), labels)
+    return float(inside.sum() / total.sum()) if total.any() else 0.0
 
 
 def row_weight_inside(graph: Any, labels: ArrayLike, *, diagonal: bool = True) -> float:
@@ -222,13 +214,7 @@ def row_weight_inside(graph: Any, labels: ArrayLike, *, diagonal: bool = True) -
     0.75
     """
     graph = square_csr(graph) if diagonal else _edges(graph)
-    codes = _codes(labels, graph)
-    n = len(codes)
-    inside, total = np.zeros(n), np.zeros(n)
-    for rows, columns, weights in entries(graph):
-        same = codes[rows] == codes[columns]
-        inside += np.bincount(rows[same], weights[same], minlength=n)
-        total += np.bincount(rows, weights, minlength=n)
+    inside, total = _row_weights(graph, labels)
     held = total > 0
     return float((inside[held] / total[held]).mean()) if held.any() else 0.0
 
@@ -242,9 +228,8 @@ def edges_inside(graph: Any, labels: ArrayLike) -> float:
     0.6666666666666666
     """
     edges = _edges(graph)
-    codes = _codes(labels, edges)
-    inside = sum(int((codes[i] == codes[j]).sum()) for i, j, _ in entries(edges))
-    return inside / edges.nnz if edges.nnz else 0.0
+    edges.data[:] = 1
+    return weight_inside(edges, labels)
 
 
 def components_per_class(graph: Any, labels: ArrayLike) -> NDArray[np.int64]:
@@ -334,6 +319,19 @@ def spectral_accuracy(graph: Any, labels: ArrayLike) -> float:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Graph is not fully connected")
         return clustering_accuracy(codes, method.fit_predict(_dense_if_quicker(W)))
+
+
+def _row_weights(
+    graph: csr_array, labels: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weight of each row inside its class, and in all, (n,) each."""
+    codes = _codes(labels, graph)
+    inside, total = np.zeros((2, len(codes)))
+    for rows, columns, weights in entries(graph):
+        same = codes[rows] == codes[columns]
+        inside += np.bincount(rows[same], weights[same], minlength=len(codes))
+        total += np.bincount(rows, weights, minlength=len(codes))
+    return inside, total
 
 
 def entries(graph: csr_array) -> Iterator[tuple[_Index, _Index, NDArray[Any]]]:

@@ -7,6 +7,8 @@ their numbers need not be equal.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
@@ -21,8 +23,6 @@ from sklearn.metrics import (
 )
 from sklearn.metrics.cluster import contingency_matrix
 
-from sagl.evaluation.labels import Coded, Label, coded, coded_pair
-
 __all__ = [
     "ami",
     "ari",
@@ -36,6 +36,8 @@ __all__ = [
     "purity",
 ]
 
+Label = int | str
+
 # Up to this many cells (128 MiB of float64) the dense solver is used: it is quicker
 # than the sparse one unless the table is nearly empty.
 _MAX_DENSE_CELLS = 2**24
@@ -43,6 +45,64 @@ _MAX_DENSE_CELLS = 2**24
 # processor's cache, and how much less likely than the mode a term is left out.
 _PAIRS_AT_ONCE = 2**14
 _NEGLIGIBLE = 1e-25
+
+
+class Coded(NamedTuple):
+    """Labels as numbers: sample i has the label ``names[codes[i]]``."""
+
+    names: list[Label]
+    codes: NDArray[np.intp]
+
+
+def coded_pair(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Coded, Coded]:
+    """Code both sides, which must be equally long."""
+    true, pred = coded(y_true, "y_true"), coded(y_pred, "y_pred")
+    n_true, n_pred = len(true.codes), len(pred.codes)
+    if n_true != n_pred:
+        raise ValueError(
+            f"y_true has {n_true} labels and y_pred has {n_pred}; give one of each "
+            "per sample, in the same order"
+        )
+    return true, pred
+
+
+def coded(labels: ArrayLike, name: str) -> Coded:
+    """Code labels, whole numbers or strings; errors call them ``name``."""
+    array = np.asarray(labels)
+    if array.dtype.kind == "U" and not isinstance(labels, np.ndarray):
+        # NumPy turns ["a", nan] into the strings "a" and "nan": look before it does.
+        array = np.asarray(labels, dtype=object)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must be one-dimensional, got shape {array.shape}; give one label "
+            "per sample, not probabilities or one-hot rows"
+        )
+    if array.size == 0:
+        raise ValueError(f"{name} is empty; give at least one label")
+    if array.dtype == object:
+        strings = np.array([isinstance(value, str) for value in array])
+        missing = np.array([value is None for value in array])
+        _refuse_first(array, (strings != strings[0]) | missing, name)
+        array = np.asarray(array.tolist())
+    if array.dtype.kind not in "biufU":
+        raise ValueError(
+            f"{name} holds values of type {array.dtype}; labels must be whole numbers "
+            "or strings"
+        )
+    if array.dtype.kind == "f":
+        _refuse_first(array, ~np.isfinite(array) | (array != np.floor(array)), name)
+    names, codes = np.unique(array, return_inverse=True)
+    whole = map(int, names) if array.dtype.kind == "f" else names.tolist()
+    return Coded(list(whole), codes)
+
+
+def _refuse_first(array: NDArray[Any], bad: NDArray[np.bool_], name: str) -> None:
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(
+            f"{name}[{i}] is {array.tolist()[i]!r}; labels must be all whole numbers "
+            "or all strings, without missing values"
+        )
 
 
 def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
@@ -58,7 +118,6 @@ def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
     Examples
     --------
-    >>> from sagl.evaluation.metrics import clustering_accuracy
     >>> clustering_accuracy(["cat", "cat", "dog", "dog"], [1, 1, 0, 1])
     0.75
     """
@@ -76,7 +135,6 @@ def match_clusters(y_true: ArrayLike, y_pred: ArrayLike) -> dict[Label, Label]:
 
     Examples
     --------
-    >>> from sagl.evaluation.metrics import match_clusters
     >>> match_clusters(["cat", "cat", "dog", "dog"], [1, 1, 0, 1])
     {0: 'dog', 1: 'cat'}
     """
@@ -93,7 +151,6 @@ def balanced_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
     Examples
     --------
-    >>> from sagl.evaluation.metrics import balanced_accuracy
     >>> balanced_accuracy([0, 0, 0, 1], [5, 5, 5, 5])
     0.5
     """
@@ -109,7 +166,6 @@ def purity(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
     Examples
     --------
-    >>> from sagl.evaluation.metrics import purity
     >>> purity([0, 0, 1, 1], [0, 1, 2, 2])
     1.0
     """
@@ -121,7 +177,6 @@ def nmi(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
     Examples
     --------
-    >>> from sagl.evaluation.metrics import nmi
     >>> round(nmi([0, 0, 1, 1], [1, 1, 0, 0]), 6)
     1.0
     """
@@ -134,7 +189,6 @@ def ami(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
     Examples
     --------
-    >>> from sagl.evaluation.metrics import ami
     >>> round(ami([0, 0, 1, 1], [1, 1, 0, 0]), 6)
     1.0
     """
@@ -146,7 +200,6 @@ def ari(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
     Examples
     --------
-    >>> from sagl.evaluation.metrics import ari
     >>> ari([0, 0, 1, 1], [1, 1, 0, 0])
     1.0
     """
@@ -159,7 +212,6 @@ def n_clusters_found(y_pred: ArrayLike) -> int:
 
     Examples
     --------
-    >>> from sagl.evaluation.metrics import n_clusters_found
     >>> n_clusters_found([7, 7, 2])
     2
     """
@@ -173,7 +225,6 @@ def clustering_scores(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:
 
     Examples
     --------
-    >>> from sagl.evaluation.metrics import clustering_scores
     >>> scores = clustering_scores([0, 0, 1, 1], [1, 1, 0, 1])
     >>> scores["acc"], scores["n_clusters"]
     (0.75, 2)
@@ -276,7 +327,6 @@ def expected_information(class_sizes: ArrayLike, cluster_sizes: ArrayLike) -> fl
 
     Examples
     --------
-    >>> from sagl.evaluation.metrics import expected_information
     >>> round(expected_information([2, 2], [2, 2]), 6)
     0.231049
     """

@@ -19,8 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sagl.evaluation.labels import coded
-from sagl.evaluation.metrics import clustering_scores
+from sagl.evaluation.metrics import clustering_scores, coded
 from sagl.nn.inference import transductive_probabilities
 from sagl.nn.network import Network
 from sagl.training.feed import Feed

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.cluster import contingency_matrix
 
-from sagl.evaluation.labels import Label, coded_pair
-from sagl.evaluation.metrics import match_clusters
+from sagl.evaluation.metrics import Label, coded_pair, match_clusters
 from sagl.report import style
 
 _MOST_NAMES = 40

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from sagl.evaluation.graphs import sparsity_ratio, square_csr, weight_inside
-from sagl.evaluation.labels import coded
+from sagl.evaluation.metrics import coded
 from sagl.report import style
 
 _CELLS = 360  # along each side; about the pixels there are

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sagl.evaluation.labels import Coded, coded
+from sagl.evaluation.metrics import Coded, coded
 from sagl.report import style
 
 _MOST_VECTOR_POINTS = 300  # more are drawn as pixels, also in SVG and PDF
