@@ -44,9 +44,9 @@ class SearchConfig:
         Of log odds: clusters of one sample are not independent.
     size_power : float
         Clusters of any sizes are worth their information per so much of their entropy.
-    fewer_errors, more_information : float
-        When clusters of any sizes replace balanced ones: what must be left of the
-        errors, and what must be gained of the information per entropy.
+    size_margin : float
+        How much more clearly clusters of any sizes must be told apart to replace
+        balanced ones (``evidence.clarity``).
     attention : float
         How much of what neighbours tell is told by the network's attention graph.
     sharpness : float
@@ -71,8 +71,7 @@ class SearchConfig:
     view_power: float = 3.0
     trust: float = 0.5
     size_power: float = 0.75
-    fewer_errors: float = 0.9
-    more_information: float = 0.04
+    size_margin: float = 0.06
     attention: float = 0.5
     sharpness: float = 25.0
     vote: float = 1.0

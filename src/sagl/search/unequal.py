@@ -5,9 +5,10 @@ most. Where one group is twenty times as large as another, it cuts the large one
 pieces and throws small ones together. So the best balanced clusters are let go:
 annealed to any sizes, merged and split by what they tell *per* entropy. That in turn
 likes to throw together what overlaps, and to leave crumbs. Whether it was right is
-decided by the recall of each cluster, mean over clusters, small ones counting as much
-as large ones (``evidence.recall``): pieces of one group are mistaken for each other,
-and so are crumbs for what they were broken from.
+decided by what both kinds can be measured by, whatever the sizes: the share of their
+entropy that views and neighbours tell, and the recall of each cluster, mean over
+clusters, small ones counting as much as large ones (``evidence.clarity``). Pieces of
+one group are mistaken for each other, and so are crumbs for what they were broken from.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from sagl.search.anneal import anneal, reanneal, smoothed
 from sagl.search.candidates import Candidate
-from sagl.search.evidence import evidence, recall
+from sagl.search.evidence import clarity, evidence
 from sagl.search.journal import Journal
 from sagl.search.moves import filled, split_and_merge
 from sagl.search.proposals import centre_labels
@@ -57,12 +58,11 @@ def unequal(
     on_step : callable
         Told of each of ``steps_of()`` steps, unless it ends early.
     """
-    C, config = n_clusters, space.config
+    C = n_clusters
     # Neighbours in each view alone judge the moves: those in the attention graph are so
     # few and near that crumbs look whole to them.
     space = space.attending(None)
     labels = even[0].labels
-    errors, share = 1 - recall(space, labels, C), evidence(space, labels, C).share
 
     def let_go(start: Tensor) -> Tensor:
         return reanneal(space, start, C, sizes="any")
@@ -85,9 +85,8 @@ def unequal(
     best = max(starts, key=value)
     best = keep(partial(moved, best))
     on_step()
-    fewer = 1 - recall(space, best, C) < config.fewer_errors * errors
-    more = evidence(space, best, C).share > share + config.more_information
-    if doubted and not (fewer and more):
+    gained = clarity(space, best, C) - clarity(space, even[0].labels, C)
+    if doubted and gained <= space.config.size_margin:
         return None
     others = [let_go(candidate.labels) for candidate in even if candidate.own_start]
     return [
