@@ -77,7 +77,7 @@ def fit_network(
     features = to_one_length(network, features)
     space = space_of(views, rows, features, settings, device)
     start_network(network, space, seed)
-    total = candidates_of(starts) + steps_of()
+    total = candidates_of(starts) + steps_of(starts)
     with progress(total, "search", unit="candidates", show=show) as bar:
         space = weigh(space, C, seed)
         network.view_weights.copy_(torch.tensor(space.view_weights))

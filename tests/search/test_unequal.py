@@ -37,7 +37,7 @@ def test_unequal_clusters_are_let_go(uneven, even_of_uneven):
     assert found is not None
     assert clustering_accuracy(truth, found[0].labels) > 0.95
     assert recall(space, found[0].labels, C) > recall(space, even, C)
-    assert len(steps) == steps_of()
+    assert len(steps) == steps_of(2)
 
 
 def test_others_are_the_starts_of_the_search_let_go(uneven, even_of_uneven):
@@ -70,7 +70,7 @@ def test_without_doubt_they_are_let_go_all_the_same(equal):
     steps = []
     found = unequal(space, C, 0, even, doubted=False, on_step=lambda: steps.append(1))
     assert found is not None
-    assert len(steps) == steps_of()
+    assert len(steps) == steps_of(2)
     assert clustering_accuracy(truth, found[0].labels) > 0.9
 
 

@@ -56,7 +56,7 @@ def unequal(
     journal : Journal, optional
         Keeps what is found, for a search that may be killed.
     on_step : callable
-        Told of each of ``steps_of()`` steps, unless it ends early.
+        Told of each of ``steps_of(starts)`` steps, unless it ends early.
     """
     C = n_clusters
     # Neighbours in each view alone judge the moves: those in the attention graph are so
@@ -80,7 +80,8 @@ def unequal(
         return filled(space, labels, C)  # fewer clusters always seem better
 
     keep = journal or Journal()
-    starts = [keep(partial(let_go, labels))]
+    others = [keep(partial(let_go, c.labels)) for c in even if c.own_start]
+    starts = [keep(partial(let_go, labels)), *others]
     starts += [keep(partial(from_centres, start)) for start in range(_STARTS)]
     best = max(starts, key=value)
     best = keep(partial(moved, best))
@@ -88,13 +89,12 @@ def unequal(
     gained = clarity(space, best, C) - clarity(space, even[0].labels, C)
     if doubted and gained <= space.config.size_margin:
         return None
-    others = [let_go(candidate.labels) for candidate in even if candidate.own_start]
     return [
         Candidate(best, "unequal", score(space, best, C), False),
         *(Candidate(o, "let go", score(space, o, C), True) for o in others),
     ]
 
 
-def steps_of() -> int:
-    """How many steps ``unequal`` takes."""
-    return 2 + _STARTS
+def steps_of(starts: int) -> int:
+    """How many steps ``unequal`` takes after a search from so many starts."""
+    return starts + 3 + _STARTS
