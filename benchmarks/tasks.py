@@ -94,7 +94,8 @@ def tasks(directory: Path, count: int) -> Iterator[Task]:
 
 
 def _views(names: list[str], rng: np.random.Generator) -> list[str]:
-    count = 1 if rng.random() < _SINGLE else int(rng.integers(2, len(names) + 1))
+    single = rng.random() < _SINGLE or len(names) == 1
+    count = 1 if single else int(rng.integers(2, len(names) + 1))
     return sorted(rng.choice(names, count, replace=False).tolist(), key=names.index)
 
 

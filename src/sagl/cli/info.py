@@ -61,7 +61,9 @@ def show(facts: dict[str, Any]) -> None:
         "mean confidence": f"{facts['mean_confidence']:.3f}",
         "anchors": f"{facts['anchors']:,} samples that new ones attend to",
         "recipe": facts["recipe"],
-        "settings": ", ".join(f"{k}={v}" for k, v in facts["settings"].items()),
+        "settings": ", ".join(
+            f"{k}={v}" for k, v in facts["settings"].items() if k != "search"
+        ),
         "files": ", ".join(sorted(p.name for p in Path(facts["run"]).iterdir())),
     }
     if record is not None:
@@ -72,6 +74,9 @@ def show(facts: dict[str, Any]) -> None:
         shares = zip(facts["views"], record["sparsity"], strict=True)
         kept = ", ".join(f"{view['name']} {share:.2%}" for view, share in shares)
         rows["graph"] = f"{kept} of all pairs kept"
+    changed = _changed(facts["settings"].get("search", {}))
+    if changed:
+        rows["search"] = ", ".join(f"{k}={v}" for k, v in changed.items())
     if facts["view_weights"] is not None:
         rows["weights"] = ", ".join(
             f"{v['name']} {weight:.0%}"
@@ -86,3 +91,11 @@ def show(facts: dict[str, Any]) -> None:
     for name, value in rows.items():
         table.add_row(name, value)
     Console().print(table)
+
+
+def _changed(search: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of the search that are not those of today's default."""
+    from sagl.search.config import SearchConfig
+
+    default = SearchConfig().as_dict()
+    return {k: v for k, v in search.items() if default.get(k) != v}

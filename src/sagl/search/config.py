@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from sagl.checks import integer, number
@@ -94,6 +94,9 @@ class SearchConfig:
             known = ", ".join(field.name for field in fields(cls))
             raise ValueError(f"search has no {unknown[0]!r}; it has {known}")
         return cls(**(value or {}))
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
     def rows_of(self, n_clusters: int) -> int:
         """How many samples the search looks at, if there are so many."""
