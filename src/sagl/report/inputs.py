@@ -143,7 +143,7 @@ def open_inputs(
         inputs = with_samples(inputs, open_samples(source), source)
     elif "reader" in record:
         try:
-            inputs = with_samples(inputs, reopen(record), str(record["path"]))
+            inputs = with_samples(inputs, reopen(record), str(record["source"]))
         except (ValueError, KeyError, TypeError, OSError) as error:
             inputs = inputs.noted(f"Pictures and texts are not shown: {error}")
     if labels is not None:
