@@ -111,8 +111,8 @@ def estimate_n_clusters(
     >>> from sklearn.datasets import make_blobs
     >>> from sagl.selection import estimate_n_clusters
     >>> X, _ = make_blobs(300, n_features=8, centers=5, random_state=3)
-    >>> found = estimate_n_clusters({"left": X[:, :4], "right": X[:, 4:]}, range(2, 9))
-    >>> found.best, found.sure
+    >>> count = estimate_n_clusters({"left": X[:, :4], "right": X[:, 4:]}, range(2, 9))
+    >>> count.best, count.sure
     (5, True)
     """
     views, rows = _some_rows(views, max_samples, random_state)

@@ -55,8 +55,8 @@ class ICCE(TEMI):
             labels = torch.cat([z.argmax(dim=2) for z in blocks])  # (n, H)
         q, x = consensus(labels.cpu().numpy(), self.n_clusters, seed).to(x), _LENGTH * x
         for _ in range(self.rounds):
-            some = surest(q, self.kept)
-            weight, bias = learn(x[some], q[some].argmax(dim=1), self.n_clusters)
+            sure = surest(q, self.kept)
+            weight, bias = learn(x[sure], q[sure].argmax(dim=1), self.n_clusters)
             q = torch.softmax(linear(x, weight, bias), dim=1)
         return scale | {"weight": _LENGTH * weight.cpu(), "bias": bias.cpu()}
 

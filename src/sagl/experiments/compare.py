@@ -95,7 +95,7 @@ class Ablation(Study):
         return {"scores": _draw_scores(rows, "variant")}
 
 
-def _draw_scores(rows: Sequence[Row], what: str, **options: Any) -> Axes:
+def _draw_scores(rows: Sequence[Row], candidate: str, **options: Any) -> Axes:
     """The label-free score of each row."""
     from sagl.report.figures import draw_candidates
 
@@ -104,7 +104,7 @@ def _draw_scores(rows: Sequence[Row], what: str, **options: Any) -> Axes:
         [row.label_free["total"] for row in rows],
         sd=[row.label_free_sd or 0.0 for row in rows],
         measure=SCORE,
-        what=what,
+        what=candidate,
         **options,
     )
     return axes[0]
@@ -138,8 +138,8 @@ class Combination(Study):
         sagl = replace(METHODS["sagl"], params=self.params)
         for title, subset in self.subsets.items():
             # All views are what a run without this choice fits: the same file.
-            some = subset if len(subset) < len(self.names) else None
-            self.add([replace(sagl, name=title, title=title)], some)
+            names = subset if len(subset) < len(self.names) else None
+            self.add([replace(sagl, name=title, title=title)], names)
         views, _ = source.train.read()
         self.cka = cka_matrix(views, batch_size="auto")
 

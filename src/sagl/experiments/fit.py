@@ -100,8 +100,8 @@ def run_input(
     """
     if source is None or is_store(Path(source)):
         if backbones:
-            what = f"{source} holds features already" if source else "there is none"
-            raise ValueError(f"--backbone needs a SOURCE of samples: {what}")
+            fault = f"{source} holds features already" if source else "there is none"
+            raise ValueError(f"--backbone needs a SOURCE of samples: {fault}")
         return read_input(source, files, names, join or "error")
     if files:
         raise ValueError("give a SOURCE, or views with --view; not both")

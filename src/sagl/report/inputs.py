@@ -161,11 +161,11 @@ def open_inputs(
     return inputs
 
 
-def check_length(length: int, n: int, what: str, run: Path) -> None:
+def check_length(length: int, n: int, name: str, run: Path) -> None:
     """Refuse what has not one entry per sample of the run."""
     if length != n:
         raise ValueError(
-            f"{what}: {length:,} samples, but {run} was fitted on {n:,}; give those "
+            f"{name}: {length:,} samples, but {run} was fitted on {n:,}; give those "
             "of the fit, in the same order"
         )
 
@@ -356,8 +356,8 @@ def check_names(
     for row, name in names.wrong.items():
         there = ids[row] if 0 <= row < len(ids) else None
         if there != name:
-            what = "not there" if there is None else repr(there)
+            actual = "not there" if there is None else repr(there)
             raise ValueError(
-                f"{path}: row {row} is marked as {name!r}, but it is {what}; give "
+                f"{path}: row {row} is marked as {name!r}, but it is {actual}; give "
                 "the same --store or --source as for the report they come from"
             )
