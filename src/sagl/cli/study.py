@@ -119,7 +119,7 @@ class StudyOptions:
     )
     device: str = DEVICE
 
-    def run(self, made: Callable[..., Study], **more: Any) -> None:
+    def run(self, study: Callable[..., Study], **more: Any) -> None:
         """Make a study and run it; ``more`` is what it takes beside the options."""
         pairs = parse_pairs("--param", self.param)
         arguments = {
@@ -130,7 +130,7 @@ class StudyOptions:
             "seeds": self.seeds,
             "device": self.device,
         }
-        self.runs.run(made(**{**arguments, **more}))
+        self.runs.run(study(**{**arguments, **more}))
 
 
 study_options = takes(find_data, Running)(StudyOptions)

@@ -196,15 +196,15 @@ class Combination(Study):
         if findings["chosen"] is None:
             return ["no combination has a label-free score yet"]
         chosen = " + ".join(findings["chosen"])
-        said = f"the label-free score, on all views, chooses {chosen}"
+        sentence = f"the label-free score, on all views, chooses {chosen}"
         if findings["chosen_acc"] is None:
-            return [said]
-        said += f": ACC {findings['chosen_acc']:.3f}"
+            return [sentence]
+        sentence += f": ACC {findings['chosen_acc']:.3f}"
         if findings["all_views_acc"] is not None:
-            said += f", {findings['all_views_acc']:.3f} with all views"
+            sentence += f", {findings['all_views_acc']:.3f} with all views"
         best = " + ".join(findings["best_by_labels"])
-        said += f", {findings['best_acc']:.3f} at best ({best}, by the labels)"
-        return [said]
+        sentence += f", {findings['best_acc']:.3f} at best ({best}, by the labels)"
+        return [sentence]
 
 
 def combinations_of(
@@ -339,7 +339,7 @@ class Sensitivity(Study):
     def sentences(self) -> list[str]:
         name, measure = ("ACC", "acc") if self.labelled else (SCORE, "score")
         own = self._own
-        said = []
+        sentences = []
         for values, over in (
             (self.surface(measure), f"γ × β at a batch size of {own.batch_size:,}"),
             (
@@ -350,8 +350,8 @@ class Sensitivity(Study):
             known = values[np.isfinite(values)]
             if known.size:
                 low, high = known.min(), known.max()
-                said.append(f"{name} over {over}: {low:.3f} to {high:.3f}")
-        return said + cautions(["gamma", "beta"], own.refine)
+                sentences.append(f"{name} over {over}: {low:.3f} to {high:.3f}")
+        return sentences + cautions(["gamma", "beta"], own.refine)
 
 
 def _without_nan(values: NDArray[np.float64]) -> Any:
