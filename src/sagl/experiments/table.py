@@ -217,12 +217,12 @@ def cells(rows: Sequence[Row]) -> list[list[str]]:
         value = mean(row, m)
         if value is None:
             return ""
-        shown, deviation = f"{value:.3f}", row.sd.get(m, row.label_free_sd)
+        formatted, deviation = f"{value:.3f}", row.sd.get(m, row.label_free_sd)
         if row.runs > 1:
-            shown += f" ± {deviation:.3f}"
+            formatted += f" ± {deviation:.3f}"
         others = [mean(other, m) for other in rows if not other.supervised]
         best = max((v for v in others if v is not None), default=None)
-        return f"**{shown}**" if value == best and not row.supervised else shown
+        return f"**{formatted}**" if value == best and not row.supervised else formatted
 
     return [
         [
