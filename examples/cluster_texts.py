@@ -47,16 +47,16 @@ def read_texts() -> list[tuple[str, str, str]]:
     rows = []
     for module_name in MODULES:
         module = importlib.import_module(module_name)
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         public = getattr(module, "__all__", [n for n in dir(module) if n[0] != "_"])
         for name in sorted(public):
             text = description(getattr(module, name), name)
-            if len(text.split()) >= 5 and text not in found.values():
-                found[name] = text
-        names = list(found)
-        chosen = np.linspace(0, len(found) - 1, min(MOST, len(found))).astype(int)
+            if len(text.split()) >= 5 and text not in texts.values():
+                texts[name] = text
+        names = list(texts)
+        chosen = np.linspace(0, len(texts) - 1, min(MOST, len(texts))).astype(int)
         for name in (names[i] for i in chosen):
-            rows.append((f"{module_name}.{name}", found[name], module_name))
+            rows.append((f"{module_name}.{name}", texts[name], module_name))
     return rows
 
 

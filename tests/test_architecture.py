@@ -1,6 +1,7 @@
 """The shape of the code itself: imports point one way, nothing prints, no pickle."""
 
 import ast
+import itertools
 import re
 import subprocess
 import sys
@@ -41,6 +42,7 @@ LEVEL = {
     "__main__": 14,
 }
 FILES = sorted(SOURCE.rglob("*.py"))
+DOCUMENT = Path(__file__).parents[1] / "docs" / "architecture.md"
 
 
 def part(path: Path) -> str:
@@ -81,6 +83,53 @@ def test_nn_needs_torch_alone():
             assert root in allowed or root in sys.stdlib_module_names, (
                 f"{path}: {module}"
             )
+
+
+def described_modules(text: str) -> list[str]:
+    """The modules that the document lists, each below the heading of its package."""
+    modules, package = [], ""
+    for line in text.partition("## The modules\n")[2].splitlines():
+        if line.startswith("### "):
+            heading = re.match(r"### `([\w/]+/)`: \w", line)
+            package = heading[1] if heading else ""
+        elif line:
+            entry = re.match(r"- `(\w+\.py)`: \S", line)
+            assert entry, f"{DOCUMENT.name}: not a module and what it does: {line}"
+            modules.append(package + entry[1])
+    return modules
+
+
+def test_the_document_lists_every_module_once():
+    """Packages' own files are left out: what they do is in their headings."""
+    described = described_modules(DOCUMENT.read_text(encoding="utf-8"))
+    there = [path for path in FILES if path.name != "__init__.py"]
+    assert sorted(described) == sorted(
+        path.relative_to(SOURCE).as_posix() for path in there
+    )
+
+
+def test_files_that_the_document_names_exist():
+    """But for those that its examples invent, which it calls new."""
+    text = DOCUMENT.read_text(encoding="utf-8").partition("## The modules\n")[0]
+    text = re.sub(r"new\s+`[\w/]+\.py`", "", text)
+    named = re.findall(r"`([\w/]+(?:\.py|/))`", text)
+    assert len(named) > 10
+    for name in named:
+        roots = (SOURCE, SOURCE.parents[1])
+        assert any((root / name).exists() for root in roots), name
+
+
+def test_the_document_orders_parts_as_imports_do():
+    """The list of lines, each of which imports from those above it alone."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    lines = re.findall(r"^\d+\. (.*)$", text, re.MULTILINE)
+    parts = [part for line in lines for part in re.findall(r"`(\w+)`", line)]
+    assert {*parts, "_version", "__init__", "__main__"} == set(LEVEL)
+    levels = [[LEVEL[p] for p in re.findall(r"`(\w+)`", line)] for line in lines]
+    assert all(max(a) < min(b) for a, b in itertools.pairwise(levels))
+    for line, numbers in zip(lines, levels, strict=True):
+        if "each from" in line or "likewise" in line:
+            assert sorted(set(numbers)) == numbers, line
 
 
 def test_nothing_prints_or_loads_pickles():

@@ -16,18 +16,18 @@ def test_cluster_texts(tmp_path):
     """From texts to clusters through two real models, and they mean something."""
     for package in NEEDED:
         pytest.importorskip(package, reason=f"{package}: the extra 'examples'")
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, str(EXAMPLES / "cluster_texts.py"), str(tmp_path / "texts")],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert found.returncode == 0, found.stderr
-    accuracy = dict(re.findall(r"accuracy of ([\w ,-]+): (\d\.\d+)", found.stdout))
+    assert process.returncode == 0, process.stderr
+    accuracy = dict(re.findall(r"accuracy of ([\w ,-]+): (\d\.\d+)", process.stdout))
     assert set(accuracy) == {
         "SAGL",
         *(f"k-means, {v}" for v in ("minilm", "use", "both")),
     }
     assert float(accuracy["SAGL"]) > 0.4  # ten classes: 0.1 by chance
     assert (tmp_path / "texts" / "store" / "manifest.json").is_file()
-    assert len(re.findall(r"^ *\d+ texts \(", found.stdout, re.MULTILINE)) >= 8
+    assert len(re.findall(r"^ *\d+ texts \(", process.stdout, re.MULTILINE)) >= 8

@@ -21,10 +21,10 @@ PROMISED = Path(__file__).parent / "data" / "public_api.txt"
 def public_modules():
     """All modules that say what is public in them."""
     yield sagl
-    for found in pkgutil.walk_packages(sagl.__path__, "sagl."):
-        private = any(part.startswith("_") for part in found.name.split("."))
-        if not private and not found.name.startswith("sagl.cli"):
-            module = importlib.import_module(found.name)
+    for info in pkgutil.walk_packages(sagl.__path__, "sagl."):
+        private = any(part.startswith("_") for part in info.name.split("."))
+        if not private and not info.name.startswith("sagl.cli"):
+            module = importlib.import_module(info.name)
             if hasattr(module, "__all__"):
                 yield module
 

@@ -45,8 +45,8 @@ def test_any_names_and_any_input_form(problem):
 def test_columns_may_have_any_scale(problem):
     views, truth = problem
     scaled = {name: h * 10.0 ** np.arange(h.shape[1]) for name, h in views.items()}
-    found, expected = (label_free_score(v, truth).total for v in (scaled, views))
-    assert found == pytest.approx(expected, rel=1e-3)
+    rescaled, expected = (label_free_score(v, truth).total for v in (scaled, views))
+    assert rescaled == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_choice_of_samples_is_enough(problem):
@@ -65,10 +65,10 @@ def test_refuses_what_does_not_fit(problem):
 
 def test_the_number_of_clusters_from_any_form_of_views():
     views, _ = clustered_views(300, 5, spread=0.5)
-    found = estimate_n_clusters(views, range(2, 9))
-    assert (found.best, found.sure) == (5, True)
+    count = estimate_n_clusters(views, range(2, 9))
+    assert (count.best, count.sure) == (5, True)
     as_mapping = {name: array for name, array in views.items()}
-    assert estimate_n_clusters(as_mapping, [8, 7, 6, 5, 5, 4, 3, 2]) == found
+    assert estimate_n_clusters(as_mapping, [8, 7, 6, 5, 5, 4, 3, 2]) == count
 
 
 @pytest.mark.parametrize(

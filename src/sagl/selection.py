@@ -111,11 +111,11 @@ def estimate_n_clusters(
     >>> from sklearn.datasets import make_blobs
     >>> from sagl.selection import estimate_n_clusters
     >>> X, _ = make_blobs(300, n_features=8, centers=5, random_state=3)
-    >>> found = estimate_n_clusters({"left": X[:, :4], "right": X[:, 4:]}, range(2, 9))
-    >>> found.best, found.sure
+    >>> count = estimate_n_clusters({"left": X[:, :4], "right": X[:, 4:]}, range(2, 9))
+    >>> count.best, count.sure
     (5, True)
     """
-    views, rows = _some_rows(views, max_samples, random_state)
+    views, rows = _drawn_rows(views, max_samples, random_state)
     if len(rows) < _LEAST_COUNTED:
         raise ValueError(
             f"{len(rows)} samples are too few to count clusters in; it takes "
@@ -173,7 +173,7 @@ def choose_views(
     progress : bool, default=False
         Show a progress bar on stderr.
     """
-    views, rows = _some_rows(views, max_samples, random_state)
+    views, rows = _drawn_rows(views, max_samples, random_state)
     C = integer("n_clusters", n_clusters, 2)
     if len(rows) // 2 < C:
         raise ValueError(
@@ -225,7 +225,7 @@ def _checked_candidates(candidates: Sequence[int], n_samples: int) -> list[int]:
 def _space_and_codes(
     views: Any, partitions: Sequence[ArrayLike], max_samples: int
 ) -> tuple[Space, list[torch.Tensor], int]:
-    views, rows = _some_rows(views, max_samples, 0)
+    views, rows = _drawn_rows(views, max_samples, 0)
     coded = [_codes(labels, len(views)) for labels in partitions]
     n_clusters = max(int(codes.max()) for codes in coded) + 1
     features = standardized(views, rows, torch.device("cpu"))
@@ -233,7 +233,7 @@ def _space_and_codes(
     return space, [torch.from_numpy(c[rows]) for c in coded], n_clusters
 
 
-def _some_rows(given: Any, most: int, seed: int) -> tuple[Views, NDArray[np.int64]]:
+def _drawn_rows(given: Any, most: int, seed: int) -> tuple[Views, NDArray[np.int64]]:
     """The views, checked, and which of their rows are looked at, in order."""
     views = given if isinstance(given, Views) else Views(given)
     views.check_values()

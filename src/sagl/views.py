@@ -147,9 +147,9 @@ class Views:
                 if bad.any():
                     row, column = (int(i) for i in np.argwhere(bad)[0])
                     value = np.asarray(array[start + row, column])
-                    what = "NaN" if np.isnan(value) else f"{value}"
+                    shown = "NaN" if np.isnan(value) else f"{value}"
                     raise ValueError(
-                        f"view {name!r} holds {what} at row {start + row}, column "
+                        f"view {name!r} holds {shown} at row {start + row}, column "
                         f"{column}; NaN, inf and values beyond float32 cannot be used: "
                         "remove or replace them"
                     )

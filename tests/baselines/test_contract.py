@@ -174,8 +174,8 @@ def test_another_seed_is_another_fit(name, models, data):
 def test_takes_any_number_of_views(name, count):
     views, labels = clustered_views()
     arrays = {**dict(views.items()), "third": views["wide"][:, :5]}
-    some = Views(dict(list(arrays.items())[:count]))
-    model = fitted(name, some, labels)
+    few = Views(dict(list(arrays.items())[:count]))
+    model = fitted(name, few, labels)
     assert clustering_accuracy(labels, model.labels_) > 0.5
 
 
@@ -194,7 +194,7 @@ def test_a_watch_looks_and_changes_nothing(name, models, data):
     assert 1 <= len(watch.curve) <= 3  # the end of the fit needs no look
     times = [at for at, _ in watch.curve]
     assert times == sorted(times)
-    assert all(found.shape == (50,) for _, found in watch.curve)
+    assert all(labelled.shape == (50,) for _, labelled in watch.curve)
     assert watch.paused > 0
     assert np.array_equal(model.labels_, models[name].labels_)
 

@@ -69,16 +69,18 @@ def test_network_is_that_of_the_paper():
             head.bias.copy_(weights[f"b{name}"])
         h = body(x)
         expected = [nn.functional.normalize(head(h), dim=1) for head in heads.values()]
-    for found, wanted in zip(embed_batch(weights, x), expected, strict=True):
-        torch.testing.assert_close(found, wanted)
+    for embedded, wanted in zip(embed_batch(weights, x), expected, strict=True):
+        torch.testing.assert_close(embedded, wanted)
 
 
 def test_folded_layers_do_the_same_without_company():
     weights, x = weights_and_batch()
     layers = folded(weights, x)
     assert "gain" not in layers
-    for together, found in zip(embed_batch(weights, x), embed(x, layers), strict=True):
-        torch.testing.assert_close(found, together)
+    for together, embedded in zip(
+        embed_batch(weights, x), embed(x, layers), strict=True
+    ):
+        torch.testing.assert_close(embedded, together)
     alone = torch.cat([embed(row[None], layers)[1] for row in x])
     torch.testing.assert_close(alone, embed(x, layers)[1])
 
@@ -89,8 +91,8 @@ def test_compression_of_all_groups_is_exact():
     model = CPP(3, groups=50, temperature=0.3, penalty=0.7, epsilon_squared=0.2)
     Pi = doubly_stochastic((c @ c.T).abs(), 0.3)
     expected = group_rate(z, Pi, 0.2) + 0.35 * sum(p**2 for p in Pi.flatten().tolist())
-    found = model._compression(z, c, generator)
-    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+    compression = model._compression(z, c, generator)
+    assert compression.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 def test_compression_of_some_groups_is_right_on_average():
@@ -289,8 +291,8 @@ def test_group_rate(problem):
         size = math.fsum(column)
         weights = [share * d / (size * epsilon_squared) for share in column]
         expected += size / (2 * n) * slow_log_det(weights, z)
-    found = group_rate(z, membership, epsilon_squared).item()
-    assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    rate = group_rate(z, membership, epsilon_squared).item()
+    assert rate == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 @given(problems)
@@ -341,11 +343,13 @@ def test_memberships_against_loops(n, temperature, seed):
             else:
                 terms = [math.exp(log_kernel[j][i] + u[j]) for j in range(n)]
                 v[i] = -math.log(math.fsum(terms))
-    found = doubly_stochastic(similarity, temperature)
+    memberships = doubly_stochastic(similarity, temperature)
     for i in range(n):
         for j in range(n):
             expected = math.exp(log_kernel[i][j] + u[i] + v[j])
-            assert found[i, j].item() == pytest.approx(expected, rel=1e-6, abs=1e-12)
+            assert memberships[i, j].item() == pytest.approx(
+                expected, rel=1e-6, abs=1e-12
+            )
 
 
 @given(st.integers(1, 30), st.floats(0.05, 1.0), st.integers(0, 2**31))

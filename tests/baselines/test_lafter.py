@@ -177,7 +177,7 @@ class TestTheContract:
         watch = Watch(Views(self.X)[:50], looks=6)
         watched = lafter(self.T, **self.SMALL).fit(self.X, watch=watch)
         assert 2 <= len(watch.curve) <= 5
-        assert all(found.shape == (50,) for _, found in watch.curve)
+        assert all(labels.shape == (50,) for _, labels in watch.curve)
         assert not np.array_equal(watch.curve[0][1], model.labels_[:50])
         assert watched.state_["W"].equal(model.state_["W"])
 
@@ -268,9 +268,9 @@ class TestPromptedEncoder:
                     h = h[0] if isinstance(h, tuple) else h
                 pooled = vision.post_layernorm(h[0, 0])
                 expected.append(clip[1].visual_projection(pooled))
-            found = encoder(self.PIXELS)
-        assert torch.allclose(found, torch.stack(expected), atol=1e-5)
-        assert not torch.allclose(found, encoder(self.PIXELS, prompted=False))
+            output = encoder(self.PIXELS)
+        assert torch.allclose(output, torch.stack(expected), atol=1e-5)
+        assert not torch.allclose(output, encoder(self.PIXELS, prompted=False))
 
     def test_prompts_start_within_bounds(self, clip):
         bound = (6 / (3 * 8 * 8 + 16)) ** 0.5

@@ -56,15 +56,15 @@ class TestReading:
 
 def test_colours_are_scaled_as_clip_wants_them():
     array = noise(2, 3)
-    found = as_tensor([Image.fromarray(array)])
-    assert found.shape == (1, 3, 2, 3)
+    tensor = as_tensor([Image.fromarray(array)])
+    assert tensor.shape == (1, 3, 2, 3)
     mean = (0.48145466, 0.4578275, 0.40821073)
     deviation = (0.26862954, 0.26130258, 0.27577711)
     for y in range(2):
         for x in range(3):
             for c in range(3):
                 expected = (array[y, x, c] / 255 - mean[c]) / deviation[c]
-                assert abs(float(found[0, c, y, x]) - expected) < 1e-5
+                assert abs(float(tensor[0, c, y, x]) - expected) < 1e-5
 
 
 class TestPlainCrop:
@@ -72,9 +72,9 @@ class TestPlainCrop:
     def test_is_the_middle(self, height, width):
         """No resizing is needed here: the shorter side has the right size."""
         array = noise(height, width)
-        found = np.asarray(plain_crop(Image.fromarray(array), 8))
+        crop = np.asarray(plain_crop(Image.fromarray(array), 8))
         top, left = round((height - 8) / 2), round((width - 8) / 2)
-        assert np.array_equal(found, array[top : top + 8, left : left + 8])
+        assert np.array_equal(crop, array[top : top + 8, left : left + 8])
 
     @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 40))
     def test_has_the_size(self, height, width, size):
@@ -154,7 +154,7 @@ class TestDistorted:
 def test_hues_turn():
     red = Image.new("RGB", (1, 1), (255, 0, 0))
     for turn, colour in ((0, 0), (1 / 3, 1), (-1 / 3, 2), (2 / 3, 2), (1, 0)):
-        found = np.asarray(turned_hue(red, turn))[0, 0]
-        assert found.argmax() == colour
-        assert np.sort(found)[1] < 10
+        pixel = np.asarray(turned_hue(red, turn))[0, 0]
+        assert pixel.argmax() == colour
+        assert np.sort(pixel)[1] < 10
     assert np.asarray(turned_hue(Image.new("RGB", (1, 1), (7, 7, 7)), 0.3)).max() == 7

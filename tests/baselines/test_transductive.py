@@ -160,9 +160,9 @@ class TestDensity:
     def test_of_several_the_one_that_leaves_fewest_out(self):
         labels = labels_of_about(self.BLOBS, 5)
         left_out = [
-            (found < 0).sum()
+            (clusters < 0).sum()
             for size in (3, 10, 30, 80)
-            if (found := hdbscan_labels(self.BLOBS, size)).max() + 1 == 5
+            if (clusters := hdbscan_labels(self.BLOBS, size)).max() + 1 == 5
         ]
         assert left_out
         assert (labels < 0).sum() <= min(left_out)

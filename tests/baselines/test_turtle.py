@@ -89,8 +89,8 @@ def test_inner_training_is_adam_on_the_cross_entropy(problem, steps):
             torch.nn.functional.cross_entropy(module(h), labels.T).backward()
         optimizer.step()
     heads.train(features, labels, steps)
-    found = [tensor for pair in heads.split(heads.vector) for tensor in pair]
-    for ours, theirs in zip(found, parameters, strict=True):
+    tensors = [tensor for pair in heads.split(heads.vector) for tensor in pair]
+    for ours, theirs in zip(tensors, parameters, strict=True):
         torch.testing.assert_close(ours, theirs.detach(), atol=1e-7, rtol=1e-7)
 
 
@@ -132,8 +132,8 @@ def test_soft_labels_are_those_of_weight_normalised_maps(problem):
     for encoder in encoders:
         with torch.no_grad():
             encoder.g.mul_(2)  # so that the length is not the one it started with
-    found = soft_labels(encoders, features)
-    for q, encoder, h in zip(found, encoders, features, strict=True):
+    soft = soft_labels(encoders, features)
+    for q, encoder, h in zip(soft, encoders, features, strict=True):
         linear = torch.nn.Linear(h.shape[1], C, dtype=torch.float64)
         with torch.no_grad():
             linear.weight.copy_(encoder.v)
@@ -161,8 +161,8 @@ def test_loss_against_loops(problem, gamma):
         for c in range(C):
             mean = math.fsum(q[view, c, i].item() for i in range(n)) / n
             expected += gamma * mean * math.log(mean)
-    found = label_loss(q, log_p, gamma).item()
-    assert found == pytest.approx(expected)
+    loss = label_loss(q, log_p, gamma).item()
+    assert loss == pytest.approx(expected)
 
 
 def slow_fit(features, C, steps, warm_start, generator):

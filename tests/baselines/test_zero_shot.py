@@ -54,10 +54,10 @@ def test_scores_are_cosines_with_the_mean_of_the_prompts(C, m, width, seed):
 def test_finds_the_classes_of_a_shared_space(seed):
     """Numbers are those of the classes: nothing has to be matched."""
     T, X, labels = shared_space(seed)
-    found = ZeroShot(len(T), text_encoder=T).fit(X).labels_
-    assert (found == labels).mean() > 0.9
+    predicted = ZeroShot(len(T), text_encoder=T).fit(X).labels_
+    assert (predicted == labels).mean() > 0.9
     swapped = ZeroShot(len(T), text_encoder=T[::-1]).fit(X).labels_
-    assert np.array_equal(swapped, len(T) - 1 - found)
+    assert np.array_equal(swapped, len(T) - 1 - predicted)
 
 
 def test_several_prompts_are_better_than_one():

@@ -121,19 +121,19 @@ def test_lasso_selects_what_is_inside(report, payload):
     page.mouse.up()
     inside = (places > [left, top]).all(axis=1) & (places < [right, bottom]).all(axis=1)
     table = read_csv(report.download("#selection-csv"))
-    found = [int(line["row"]) for line in table]
-    assert 20 < len(found) < len(places)
-    wrong = set(found) ^ set(np.flatnonzero(inside).tolist())
+    rows = [int(line["row"]) for line in table]
+    assert 20 < len(rows) < len(places)
+    wrong = set(rows) ^ set(np.flatnonzero(inside).tolist())
     # Only what lies within a pixel of the outline may be seen differently.
     edges = np.abs(places[sorted(wrong)][:, None] - [[left, top], [right, bottom]]).min(
         axis=(1, 2)
     )
     assert (edges < 1.5).all()
-    assert report.text("#selection-size") == f"{len(found)} samples"
+    assert report.text("#selection-size") == f"{len(rows)} samples"
     chosen = json.loads(report.download("#selection-json"))
-    assert [sample["row"] for sample in chosen["samples"]] == found
+    assert [sample["row"] for sample in chosen["samples"]] == rows
     page.click("#selection-wrong")
-    assert f"{len(found)} marked as wrong" in report.text("#explorer-status")
+    assert f"{len(rows)} marked as wrong" in report.text("#explorer-status")
     report.check_quiet()
 
 
@@ -174,11 +174,11 @@ def test_keyboard_alone(report, payload):
 def test_search_finds_parts_of_ids(report):
     page = report.page
     page.fill("#search", "git 99")
-    found = page.locator("#found button").all_inner_texts()
-    assert found[0] == "digit 99"
-    assert "digit 990" in found
+    ids = page.locator("#found button").all_inner_texts()
+    assert ids[0] == "digit 99"
+    assert "digit 990" in ids
     page.locator("#found button").nth(1).click()
-    assert report.text("#sample-id") == found[1]
+    assert report.text("#sample-id") == ids[1]
     page.fill("#search", "no such")
     assert "No sample" in report.text("#found")
 

@@ -49,9 +49,9 @@ class Watched:
 
     def download(self, selector: str) -> str:
         """What a button writes to a file."""
-        with self.page.expect_download() as found:
+        with self.page.expect_download() as started:
             self.page.click(selector)
-        path = found.value.path()
+        path = started.value.path()
         return str(path.read_text(encoding="utf-8"))
 
     def places(self, payload: dict[str, Any]) -> np.ndarray:

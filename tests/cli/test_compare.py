@@ -37,7 +37,7 @@ def test_param_of_another_form(text):
 
 def test_methods_with_parameters_and_class_names(tmp_path):
     (tmp_path / "names.txt").write_text("cat\n\n dog \n")
-    found = {
+    methods = {
         method.name: method.params
         for method in parse_methods(
             "sagl-i,zero-shot,kmeans",
@@ -47,10 +47,10 @@ def test_methods_with_parameters_and_class_names(tmp_path):
             None,
         )
     }
-    assert found["sagl-i"] == {"refine": False, "graph": "identity", "steps": 7}
-    assert found["kmeans"] == {"n_init": 1}
-    assert found["zero-shot"]["class_names"] == ["cat", "dog"]
-    assert found["zero-shot"]["text_encoder"] == "clip-directory"
+    assert methods["sagl-i"] == {"refine": False, "graph": "identity", "steps": 7}
+    assert methods["kmeans"] == {"n_init": 1}
+    assert methods["zero-shot"]["class_names"] == ["cat", "dog"]
+    assert methods["zero-shot"]["text_encoder"] == "clip-directory"
     with pytest.raises(ValueError, match="'turtle' is not among the methods"):
         parse_methods("kmeans", ["turtle:steps=1"], None, None, None)
 
@@ -97,10 +97,10 @@ def test_prints_and_keeps_the_table(tmp_path, monkeypatch, capsys):
         capsys,
         *("compare", "--data", split, *options, "--out", out, "--json", "--quiet"),
     )
-    found = json.loads(shown)
-    assert found["rows"][0]["mean"]["acc"] == 1
-    assert found["n_clusters"] == 3
-    assert json.loads((out / "table.json").read_text())["rows"] == found["rows"]
+    printed = json.loads(shown)
+    assert printed["rows"][0]["mean"]["acc"] == 1
+    assert printed["n_clusters"] == 3
+    assert json.loads((out / "table.json").read_text())["rows"] == printed["rows"]
 
 
 def test_a_killed_comparison_is_taken_up(tmp_path):

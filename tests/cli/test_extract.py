@@ -156,8 +156,8 @@ class TestFit:
         model = SAGL.load("run")
         assert model.view_names_ == ("colours", "grey")
         assert [int(row["cluster"]) for row in rows] == model.labels_.tolist()
-        found = {row["sample"].split("/")[0]: row["cluster"] for row in rows}
-        assert len(set(found.values())) == 3  # such pictures are easily told apart
+        clusters = {row["sample"].split("/")[0]: row["cluster"] for row in rows}
+        assert len(set(clusters.values())) == 3  # such pictures are easily told apart
         source = json.loads((tmp_path / "run" / "source.json").read_text())
         assert source["path"] == str(photos)
         assert source["store"] == "features"

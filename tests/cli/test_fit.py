@@ -15,33 +15,33 @@ def options(tmp_path_factory):
     """Of a fit that takes a moment."""
     directory = tmp_path_factory.mktemp("files")
     views, _ = clustered_views(120)
-    found = ["--clusters", 4, "--steps", 5, "--seed", 0, "--quiet"]
+    arguments = ["--clusters", 4, "--steps", 5, "--seed", 0, "--quiet"]
     for name, array in views.items():
         np.save(directory / f"{name}.npy", array)
-        found += ["--view", f"{name}={directory}/{name}.npy"]
-    return found
+        arguments += ["--view", f"{name}={directory}/{name}.npy"]
+    return arguments
 
 
 @pytest.mark.parametrize(
-    ("more", "given", "found"),
+    ("more", "given", "sizes"),
     [
         ((), "auto", "balanced"),
         (("--cluster-sizes", "balanced"), "balanced", "balanced"),
         (("--cluster-sizes", "any"), "any", "any"),
     ],
 )
-def test_sizes_of_clusters(sagl_cli, options, tmp_path, more, given, found):
+def test_sizes_of_clusters(sagl_cli, options, tmp_path, more, given, sizes):
     run = tmp_path / "run"
     code, _, error = sagl_cli("fit", *options, *more, "--out", run)
     assert code == 0, error
     model = SAGL.load(run)
     assert model.cluster_sizes == given
-    assert model.cluster_sizes_ == found
+    assert model.cluster_sizes_ == sizes
     facts = json.loads(sagl_cli("info", run, "--json")[1])
-    assert facts["size_choice"] == found
+    assert facts["size_choice"] == sizes
     assert facts["anchors"] == len(model.anchor_labels_)
     shown = sagl_cli("info", run)[1]
-    assert f"({found})" in shown
+    assert f"({sizes})" in shown
     assert "that new ones attend to" in shown
 
 

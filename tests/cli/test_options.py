@@ -32,11 +32,11 @@ def test_a_command_gets_what_the_groups_make_of_the_options(run):
     def draw(
         box: Any,
         ink: str,
-        what: str = argument(..., "What to draw.", "WHAT"),
+        subject: str = argument(..., "What to draw.", "WHAT"),
         times: int = option(1, "How often."),
     ) -> None:
         """Draw something."""
-        typer.echo(f"{box} {ink} {what} {times}")
+        typer.echo(f"{box} {ink} {subject} {times}")
 
     assert run(draw, "a line").output.strip() == "(3, 7) black a line 1"
     options = ("--width", "5", "-i", "red", "--times", "2")

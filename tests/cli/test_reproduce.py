@@ -45,13 +45,13 @@ def test_from_pictures_to_the_table_and_again(sagl_cli, tmp_path, monkeypatch):
     code, out, err = sagl_cli(*command, "--json", "--quiet")
     assert code == 0, err
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out/runs").iterdir()} == runs
-    found = json.loads(out)
-    assert found["data"] == "Pets"
-    assert found["n_clusters"] == 3
-    rows = {row["name"]: row for row in found["rows"]}
+    printed = json.loads(out)
+    assert printed["data"] == "Pets"
+    assert printed["n_clusters"] == 3
+    rows = {row["name"]: row for row in printed["rows"]}
     assert rows["linear-probe"]["mean"]["acc"] > 0.5
     assert rows["sagl-paper"]["published_acc"] == 0.9757
-    assert found["departures"][2] == "2 epochs instead of 600"
+    assert printed["departures"][2] == "2 epochs instead of 600"
 
 
 def test_from_features_that_are_there(sagl_cli, tmp_path):

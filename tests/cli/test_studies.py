@@ -41,12 +41,12 @@ def test_shows_and_keeps(command, tmp_path, monkeypatch, sagl_cli):
     assert code == 0
     assert err == ""
     assert len(ran) == before  # the same command takes up what is there
-    found = json.loads(shown)
-    assert found["command"] == command
-    assert found["protocol"] == "inductive"
-    assert FILES[command] in found["files"]
+    printed = json.loads(shown)
+    assert printed["command"] == command
+    assert printed["protocol"] == "inductive"
+    assert FILES[command] in printed["files"]
     kept = json.loads((out / "table.json").read_text())
-    assert kept["rows"] == found["rows"]
+    assert kept["rows"] == printed["rows"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

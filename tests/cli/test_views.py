@@ -33,11 +33,11 @@ def arrays():
 @pytest.fixture(scope="module")
 def options(arrays, tmp_path_factory):
     directory = tmp_path_factory.mktemp("views")
-    found = []
+    arguments = []
     for i, (name, array) in enumerate(arrays.items()):
         np.save(directory / f"{i}.npy", array)
-        found += ["--view", f"{name}={directory / f'{i}.npy'}"]
-    return found
+        arguments += ["--view", f"{name}={directory / f'{i}.npy'}"]
+    return arguments
 
 
 def test_table_words_and_picture(tmp_path, options):
@@ -52,9 +52,9 @@ def test_table_words_and_picture(tmp_path, options):
 
 
 def test_says_which_views_to_use(options):
-    found = json.loads(run(*options, "--clusters", 3, "--json", "--quiet").stdout)
-    choice = found["choice"]
-    assert set(choice["views"]) <= set(found["views"])
+    printed = json.loads(run(*options, "--clusters", 3, "--json", "--quiet").stdout)
+    choice = printed["choice"]
+    assert set(choice["views"]) <= set(printed["views"])
     assert {len(subset["views"]) for subset in choice["tried"]} >= {1, 2}
     scores = [subset["score"] for subset in choice["tried"]]
     assert scores == sorted(scores, reverse=True)
@@ -64,13 +64,13 @@ def test_says_which_views_to_use(options):
 
 
 def test_json(arrays, options):
-    found = json.loads(run(*options, "--json", "--quiet").stdout)
+    printed = json.loads(run(*options, "--json", "--quiet").stdout)
     expected = cka_matrix(Views(arrays))
-    np.testing.assert_allclose(found["cka"], expected)
-    assert found["n_samples"] == 80
-    assert found["batch_size"] is None
-    assert found["views"] == {"a": 6, "[turned]": 6, "other": 5}
-    assert found["pairs"][0]["verdict"] == "repeat"
+    np.testing.assert_allclose(printed["cka"], expected)
+    assert printed["n_samples"] == 80
+    assert printed["batch_size"] is None
+    assert printed["views"] == {"a": 6, "[turned]": 6, "other": 5}
+    assert printed["pairs"][0]["verdict"] == "repeat"
     batched = json.loads(run(*options, "--json", "--batch-size", 20).stdout)
     np.testing.assert_allclose(batched["cka"], cka_matrix(Views(arrays), batch_size=20))
 
@@ -83,10 +83,10 @@ def test_a_feature_store(arrays, tmp_path):
     assert isinstance(refused.exception, ValueError)
     with pytest.warns(UserWarning, match="samples"):
         result = run(tmp_path / "store", "--join", "inner", "--json", "--quiet")
-    found = json.loads(result.stdout)
-    assert found["n_samples"] == 70
+    printed = json.loads(result.stdout)
+    assert printed["n_samples"] == 70
     expected = cka_matrix(Views([arrays["a"][10:], arrays["other"][10:]]))
-    np.testing.assert_allclose(found["cka"], expected, atol=1e-6)
+    np.testing.assert_allclose(printed["cka"], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -185,9 +185,9 @@ def test_many_rows_need_no_square_matrix():
 @pytest.mark.parametrize("batch_size", [None, 30])
 def test_progress_adds_up(batch_size):
     views = related_views(100)
-    told: list[int] = []
-    cka_matrix(views, batch_size=batch_size, progress=told.append)
-    assert sum(told) == rows_to_read(views, batch_size)
+    counts: list[int] = []
+    cka_matrix(views, batch_size=batch_size, progress=counts.append)
+    assert sum(counts) == rows_to_read(views, batch_size)
 
 
 def test_auto_takes_batches_where_the_exact_value_is_slow():

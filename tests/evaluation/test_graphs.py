@@ -118,8 +118,8 @@ def test_row_weight_inside_is_a_mean_over_rows_with_weight(case, diagonal):
         if row.sum()
     ]
     expected = np.mean(shares) if shares else 0
-    found = row_weight_inside(graph, labels, diagonal=diagonal)
-    assert found == pytest.approx(expected, rel=1e-6)
+    weight = row_weight_inside(graph, labels, diagonal=diagonal)
+    assert weight == pytest.approx(expected, rel=1e-6)
 
 
 def test_rows_count_alike_however_much_weight_they_have():
@@ -185,8 +185,8 @@ def slow_propagation(graph, labels, known, seed):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_propagation_is_the_fixed_point(case, seed):
     graph, labels = case
-    found = propagation_accuracy(graph, labels, known=0.3, seed=seed)
-    assert found == pytest.approx(slow_propagation(graph, labels, 0.3, seed))
+    accuracy = propagation_accuracy(graph, labels, known=0.3, seed=seed)
+    assert accuracy == pytest.approx(slow_propagation(graph, labels, 0.3, seed))
 
 
 def test_propagation_needs_the_edges():
@@ -227,23 +227,23 @@ def slow_spectral(graph, labels):
     count = len(np.unique(labels))
     vectors = np.linalg.eigh(W * scale[:, None] * scale)[1][:, -count:]
     rows = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    found = KMeans(count, n_init=20, random_state=0).fit_predict(rows)
-    return clustering_accuracy(labels, found)
+    clusters = KMeans(count, n_init=20, random_state=0).fit_predict(rows)
+    return clustering_accuracy(labels, clusters)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05, 0.12])
 def test_spectral_accuracy_is_that_of_eigenvectors_and_k_means(noise):
     graph, labels = blocks_with_noise(noise=noise)
-    found = spectral_accuracy(graph, labels)
-    assert found == pytest.approx(slow_spectral(graph, labels), abs=0.03)
-    assert found > 0.9
+    accuracy = spectral_accuracy(graph, labels)
+    assert accuracy == pytest.approx(slow_spectral(graph, labels), abs=0.03)
+    assert accuracy > 0.9
 
 
 def test_spectral_accuracy_of_a_dense_graph_is_that_of_the_sparse(monkeypatch):
     graph, labels = blocks_with_noise(noise=0.14)
-    found = spectral_accuracy(graph, labels)
+    accuracy = spectral_accuracy(graph, labels)
     monkeypatch.setattr(module, "_DENSE_SHARE", 1.0)
-    assert spectral_accuracy(graph, labels) == pytest.approx(found, abs=0.02)
+    assert spectral_accuracy(graph, labels) == pytest.approx(accuracy, abs=0.02)
 
 
 @pytest.mark.filterwarnings("error")

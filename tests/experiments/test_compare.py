@@ -159,9 +159,9 @@ class TestSensitivity:
         written = study.write()
         for name in ("surface-acc.png", "surface-score.svg", "batch-sizes.png"):
             assert name in written
-        found = study.findings()
-        assert found["measure"] == "acc"
-        assert found["surface"] == surface.tolist()
+        findings = study.findings()
+        assert findings["measure"] == "acc"
+        assert findings["surface"] == surface.tolist()
         first, second = study.sentences()
         assert first.startswith("ACC over γ × β at a batch size of 60: ")
         assert second.startswith("ACC over batch sizes at γ = 10, β = 1: ")
@@ -232,13 +232,13 @@ class TestCombination:
         rows = study.rows()
         totals = [row.label_free["total"] for row in rows]
         assert totals == sorted(totals, reverse=True)
-        found = study.findings()
-        assert found["chosen"] == list(study.subsets[rows[0].name])
+        findings = study.findings()
+        assert findings["chosen"] == list(study.subsets[rows[0].name])
         assert rows[0].note == "chosen by the score"
-        assert found["chosen_acc"] == rows[0].mean["acc"]
-        assert found["best_acc"] == max(row.mean["acc"] for row in rows)
+        assert findings["chosen_acc"] == rows[0].mean["acc"]
+        assert findings["best_acc"] == max(row.mean["acc"] for row in rows)
         whole = next(row for row in rows if row.name == "a + b + c")
-        assert found["all_views_acc"] == whole.mean["acc"]
+        assert findings["all_views_acc"] == whole.mean["acc"]
         written = study.write()
         assert {"cka.png", "combinations.png", "combinations.svg"} <= set(written)
         columns, _, head = study.table()
@@ -248,7 +248,7 @@ class TestCombination:
         ]
         assert head == 2
         [sentence] = study.sentences()
-        assert f"{found['best_acc']:.3f} at best" in sentence
+        assert f"{findings['best_acc']:.3f} at best" in sentence
         assert "the fitted samples" in study.heading()
 
     def test_cka_within_a_combination(self, tmp_path):
@@ -297,6 +297,6 @@ def test_every_subset_once(n, least, most):
         with pytest.raises(ValueError, match="combinations of"):
             combinations_of(names, least, most)
         return
-    found = combinations_of(names, least, most)
-    assert len(set(found)) == len(found) == count
-    assert {len(subset) for subset in found} == set(range(least, most + 1))
+    subsets = combinations_of(names, least, most)
+    assert len(set(subsets)) == len(subsets) == count
+    assert {len(subset) for subset in subsets} == set(range(least, most + 1))

@@ -185,9 +185,9 @@ def test_some_views_are_fitted_and_all_of_them_judge(tmp_path):
         task = Task(find_method("kmeans"), source, 3, 0, looks=1, views=(name,))
         alone = KMeans(3, random_state=0).fit({name: views[name]})
         expected = label_free_score(views, alone.labels_).total
-        found = run_task(task)
-        assert found["label_free"]["total"] == pytest.approx(expected)
-        assert (found["scores"]["acc"] == 1) == (name == "clear")
+        result = run_task(task)
+        assert result["label_free"]["total"] == pytest.approx(expected)
+        assert (result["scores"]["acc"] == 1) == (name == "clear")
 
 
 def test_the_device_is_passed_on(source):

@@ -209,13 +209,13 @@ def reproduction(tmp_path, monkeypatch):
     methods = preset_methods(PETS, ["sagl-paper", "kmeans", "linear-probe"], 7)
     out = tmp_path / "out"
     out.mkdir()
-    found = {"sagl-paper": 0.6, "linear-probe": 0.9}
+    accuracies = {"sagl-paper": 0.6, "linear-probe": 0.9}
     monkeypatch.setattr(
         Reproduction,
         "result",
         lambda self, task: (
-            result(found[task.method.name] + task.seed / 10)
-            if task.method.name in found
+            result(accuracies[task.method.name] + task.seed / 10)
+            if task.method.name in accuracies
             else None
         ),
     )
@@ -291,11 +291,11 @@ class TestTable:
         }
         assert float(lines["turtle"]["published_nmi"]) == 0.9614
         assert lines["kmeans"]["published_nmi"] == ""
-        found = json.loads((out / "table.json").read_text())
-        assert found == json.loads(json.dumps(reproduction.as_json()))
-        assert found["preset"]["batch_size"] == 100
-        assert found["epochs"] == 7
-        assert found["published"]["sagl-paper"]["ari"] == 0.9535
+        written = json.loads((out / "table.json").read_text())
+        assert written == json.loads(json.dumps(reproduction.as_json()))
+        assert written["preset"]["batch_size"] == 100
+        assert written["epochs"] == 7
+        assert written["published"]["sagl-paper"]["ari"] == 0.9535
 
     def test_without_any_result_there_is_a_table_and_no_figure(
         self, reproduction, monkeypatch

@@ -74,9 +74,9 @@ def test_fills_the_table_whatever_happens(source, tmp_path):
 
 def test_the_time_is_up(source, tmp_path):
     comparison = Comparison(source, methods("kmeans"), tmp_path / "out", seeds=1)
-    found = []
-    comparison.run(minutes=0, progress=lambda task, result: found.append(result))
-    assert found == [{"error": "not run: the time was up"}]
+    results = []
+    comparison.run(minutes=0, progress=lambda task, result: results.append(result))
+    assert results == [{"error": "not run: the time was up"}]
     assert comparison.rows()[0].note == "seed 0: not run yet"
     comparison.run()  # and nothing stands in the way of a second try
     assert comparison.rows()[0].runs == 1
@@ -87,9 +87,9 @@ def test_a_run_that_outlasts_the_budget_is_stopped(source, tmp_path, monkeypatch
     params = {"steps": 10**7, "tolerance": 0.0}
     long = Method("long", "sagl.estimator:SAGL", params=params)
     comparison = Comparison(source, [long], tmp_path / "out", seeds=1, looks=1)
-    found = []
-    comparison.run(minutes=5 / 60, progress=lambda task, result: found.append(result))
-    assert found == [{"error": "stopped: the time was up"}]
+    results = []
+    comparison.run(minutes=5 / 60, progress=lambda task, result: results.append(result))
+    assert results == [{"error": "stopped: the time was up"}]
     assert comparison.result(comparison.tasks[0]) is None
 
 
@@ -124,9 +124,9 @@ def test_files_of_earlier_versions_are_found(source, tmp_path):
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     file = comparison._file(comparison.tasks[0])
     assert file == tmp_path / "runs" / f"kmeans-0-{digest}.json"
-    some = Comparison(source, [], tmp_path, seeds=1)
-    some.add(methods("kmeans"), views=("wide",))
-    assert some._file(some.tasks[0]) != file
+    fewer = Comparison(source, [], tmp_path, seeds=1)
+    fewer.add(methods("kmeans"), views=("wide",))
+    assert fewer._file(fewer.tasks[0]) != file
 
 
 def test_a_new_revision_of_sagl_makes_its_own_runs_old(source, tmp_path, monkeypatch):
@@ -191,12 +191,12 @@ def test_refuses_what_cannot_be_scored(tmp_path):
 def test_json_holds_rows_and_runs(source, tmp_path, monkeypatch):
     comparison = Comparison(source, methods("kmeans"), tmp_path, seeds=1, looks=1)
     monkeypatch.setattr(Comparison, "result", lambda self, t: RESULT)
-    found = comparison.as_json()
-    assert found["n_train"] == 60
-    assert found["n_scored"] == 30
-    assert found["protocol"] == "inductive"
-    assert found["runs"][0]["seconds"] == 1.5
-    assert not math.isnan(found["rows"][0]["mean"]["acc"])
+    record = comparison.as_json()
+    assert record["n_train"] == 60
+    assert record["n_scored"] == 30
+    assert record["protocol"] == "inductive"
+    assert record["runs"][0]["seconds"] == 1.5
+    assert not math.isnan(record["rows"][0]["mean"]["acc"])
     assert module.RUNS == "runs"
 
 

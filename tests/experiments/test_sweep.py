@@ -65,13 +65,13 @@ def test_the_best_by_score(source, tmp_path, ran):
     assert columns[:4] == ["gamma", "steps", "score", ""]
     assert columns[4] == "ACC (for information: not used)"
     assert head == 2
-    found = json.loads((tmp_path / "out" / "table.json").read_text())["found"]
-    assert found["best"] == made.best
-    assert "--no-refine" in found["command"]
-    model = eval(found["python"], {"SAGL": SAGL})
+    findings = json.loads((tmp_path / "out" / "table.json").read_text())["found"]
+    assert findings["best"] == made.best
+    assert "--no-refine" in findings["command"]
+    model = eval(findings["python"], {"SAGL": SAGL})
     params = {**REST, **made.best, "n_clusters": 3}
     assert {name: model.get_params()[name] for name in params} == params
-    known = found["for_information_not_used"]
+    known = findings["for_information_not_used"]
     assert known["best_acc_by_score"] == rows[0].mean["acc"]
     text = "\n".join(made.sentences())
     assert "for information, not used" in text
@@ -321,8 +321,8 @@ def test_the_command_of_a_sweep_runs(tmp_path, sagl_cli):  # noqa: F811
     words[words.index("RUN")] = str(tmp_path / "run")
     code, _, err = sagl_cli(*words[1:], "--quiet")
     assert code == 0, err
-    found = SAGL.load(tmp_path / "run").get_params()
-    assert {name: found[name] for name in params} == params
+    loaded = SAGL.load(tmp_path / "run").get_params()
+    assert {name: loaded[name] for name in params} == params
 
 
 def test_the_command_with_a_store():

@@ -103,8 +103,8 @@ def test_every_data_set_has_every_method():
     ],
 )
 def test_combinations_of_views(views, acc):
-    found = published_combination("pets_mine", views)
-    assert (found and found.acc) == acc
+    figures = published_combination("pets_mine", views)
+    assert (figures and figures.acc) == acc
 
 
 def test_combinations_agree_with_the_main_table():

@@ -56,16 +56,16 @@ class TestFunctionBackbone:
     def test_texts(self):
         backbone = FunctionBackbone(lengths, kind="text")
         assert (backbone.dim, backbone.name) == (2, f"{HERE}:lengths")
-        found = backbone.embed([backbone.prepare(t) for t in ("a b", "abcd")])
-        assert found.dtype == torch.float32
-        assert found.tolist() == [[3, 1], [4, 0]]
+        features = backbone.embed([backbone.prepare(t) for t in ("a b", "abcd")])
+        assert features.dtype == torch.float32
+        assert features.tolist() == [[3, 1], [4, 0]]
 
     def test_pictures(self):
         backbone = FunctionBackbone(colours, kind="image")
         samples = pictures()
-        found = backbone.embed(samples)
-        assert found.shape == (3, 3)
-        assert np.allclose(found[1], np.asarray(samples[1]).mean(axis=(0, 1)))
+        features = backbone.embed(samples)
+        assert features.shape == (3, 3)
+        assert np.allclose(features[1], np.asarray(samples[1]).mean(axis=(0, 1)))
 
     @given(st.lists(st.text(), min_size=1, max_size=5))
     def test_every_row_is_its_own(self, texts):
@@ -134,8 +134,8 @@ class TestByName:
     def test_a_class(self, attribute):
         backbone = load_backbone(f"{HERE}:{attribute}")
         assert backbone.kind == "text"
-        found = backbone.embed([backbone.prepare("abc")])
-        assert found[0, 0] == 3
+        features = backbone.embed([backbone.prepare("abc")])
+        assert features[0, 0] == 3
 
     def test_objects(self):
         reader = Reader()
@@ -175,11 +175,11 @@ class TestByName:
         script = tmp_path / "bin" / "script.py"
         script.parent.mkdir()
         script.write_text(code)
-        found = subprocess.run(
+        process = subprocess.run(
             [sys.executable, str(script)],
             cwd=tmp_path,
             capture_output=True,
             text=True,
             check=True,
         )
-        assert found.stdout == "1\n"
+        assert process.stdout == "1\n"

@@ -68,9 +68,9 @@ class TestWhatIsWritten:
             one_by_one = torch.cat(
                 [model.embed([model.prepare(samples[row[i]])]) for i in joined.ids]
             )
-            found = joined.views[name][:]
-            assert found.dtype == np.float16
-            np.testing.assert_allclose(found, one_by_one, rtol=2e-3, atol=1e-3)
+            features = joined.views[name][:]
+            assert features.dtype == np.float16
+            np.testing.assert_allclose(features, one_by_one, rtol=2e-3, atol=1e-3)
         assert verify(undisturbed) == []
 
     def test_what_cannot_be_read_is_listed(self, undisturbed):
@@ -483,9 +483,9 @@ class TestSavedFeatures:
         run(tmp_path / "s", models={"saved": given} | two())
         store = FeatureStore.open(tmp_path / "s")
         assert store.ids_of("saved") == sorted(ids)
-        found = store.views(["saved"])["saved"][:]
-        assert found.dtype == np.float64
-        np.testing.assert_array_equal(found, array[::-1])
+        features = store.views(["saved"])["saved"][:]
+        assert features.dtype == np.float64
+        np.testing.assert_array_equal(features, array[::-1])
         assert ("text 0", "saved: not among the saved features") in read_skipped(
             tmp_path / "s"
         )

@@ -85,12 +85,12 @@ class TestPictures:
         directory, model = saved(kind)
         backbone = load(directory)
         samples = pictures(4)
-        found = embed(backbone, samples)
+        features = embed(backbone, samples)
         expected = by_hand(kind, directory, model, samples)
-        assert found.dtype == torch.float32
-        assert found.shape == (4, backbone.dim)
-        assert torch.allclose(found, expected, atol=1e-5)
-        assert not torch.allclose(found[0], found[1], atol=1e-5)
+        assert features.dtype == torch.float32
+        assert features.shape == (4, backbone.dim)
+        assert torch.allclose(features, expected, atol=1e-5)
+        assert not torch.allclose(features[0], features[1], atol=1e-5)
         assert (backbone.kind, backbone.describe()["pooling"]) == (
             "image",
             POOLING[kind],
@@ -104,9 +104,9 @@ class TestPictures:
         own = quiet_transformers().AutoImageProcessor.from_pretrained(directory)
         picture = pictures(1)[0]
         expected = own(images=picture, return_tensors="pt")
-        found = load(directory).prepare(picture)
-        assert set(found) == set(own.model_input_names)
-        for key, value in found.items():
+        prepared = load(directory).prepare(picture)
+        assert set(prepared) == set(own.model_input_names)
+        for key, value in prepared.items():
             assert torch.equal(value, expected[key][0])
 
     @pytest.mark.parametrize("kind", VISION)
@@ -137,8 +137,8 @@ class TestPictures:
         tower = transformers.CLIPVisionModelWithProjection.from_pretrained(directory)
         tower.save_pretrained(tmp_path)
         shutil.copy(directory / "preprocessor_config.json", tmp_path)
-        found = embed(load(tmp_path), pictures())
-        assert torch.allclose(found, embed(load(directory), pictures()), atol=1e-6)
+        features = embed(load(tmp_path), pictures())
+        assert torch.allclose(features, embed(load(directory), pictures()), atol=1e-6)
 
     def test_an_untrained_pooler_is_not_used(self, tmp_path):
         """Classifiers are saved without a pooler: the class token serves."""
@@ -168,8 +168,8 @@ def test_dinov3_resizes_in_floating_point(resample, method, size):
         "size": {"height": size[0], "width": size[1]},
     }
     picture = pictures(1, size=(37, 51))[0]
-    found = process_dinov3(settings, picture)["pixel_values"].numpy()
-    assert found.shape == (3, *size)
+    pixels = process_dinov3(settings, picture)["pixel_values"].numpy()
+    assert pixels.shape == (3, *size)
     for channel in range(3):
         values = np.asarray(picture)[..., channel].astype(np.float32) / 255
         whole = Image.fromarray(values, mode="F")
@@ -179,7 +179,7 @@ def test_dinov3_resizes_in_floating_point(resample, method, size):
         mean = DINOV3_PICTURES["image_mean"][channel]
         deviation = DINOV3_PICTURES["image_std"][channel]
         # torch's cubic has another parameter than Pillow's, unless it is antialiased
-        assert np.allclose(found[channel], (expected - mean) / deviation, atol=2e-4)
+        assert np.allclose(pixels[channel], (expected - mean) / deviation, atol=2e-4)
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ class TestTexts:
             default_prompt_name="query",
         )
         backbone = load(tmp_path)
-        found = embed(backbone, ["cat"])
-        assert torch.allclose(found, plain / plain.norm(), atol=1e-6)
+        features = embed(backbone, ["cat"])
+        assert torch.allclose(features, plain / plain.norm(), atol=1e-6)
         assert backbone.describe()["normalized"]
         assert backbone.describe()["preprocessing"]["prefix"] == "red "
 
@@ -280,8 +280,8 @@ class TestTexts:
             states = model.encoder(
                 inputs["input_ids"], attention_mask=inputs["attention_mask"]
             ).last_hidden_state
-        found = embed(load(tmp_path), TEXTS[:1])
-        assert torch.allclose(found, states.mean(dim=1), atol=1e-5)
+        features = embed(load(tmp_path), TEXTS[:1])
+        assert torch.allclose(features, states.mean(dim=1), atol=1e-5)
 
 
 class TestLongest:
@@ -338,7 +338,7 @@ def batches(draw):
 @given(batches(), st.sampled_from(["mean", "cls", "last", "max"]))
 def test_pooling(batch, pooling):
     states, mask = batch
-    found = pool_tokens(states, mask, pooling)
+    pooled = pool_tokens(states, mask, pooling)
     for row in range(len(states)):
         tokens = [s for s, m in zip(states[row], mask[row], strict=True) if m]
         expected = {
@@ -347,7 +347,7 @@ def test_pooling(batch, pooling):
             "last": tokens[-1],
             "max": torch.stack(tokens).max(dim=0).values,
         }[pooling]
-        assert torch.allclose(found[row], expected, atol=1e-6)
+        assert torch.allclose(pooled[row], expected, atol=1e-6)
 
 
 class TestSentenceSettings:
@@ -413,15 +413,15 @@ class TestDescription:
         from sagl.storage import sha256
 
         directory, model = saved("dinov2")
-        found = load(directory).describe()["revision"]
-        assert found == sha256(directory / "model.safetensors")
+        revision = load(directory).describe()["revision"]
+        assert revision == sha256(directory / "model.safetensors")
         copied = shutil.copytree(directory, tmp_path / "copy")
-        assert load(copied).describe()["revision"] == found
+        assert load(copied).describe()["revision"] == revision
         other = copy.deepcopy(model)
         with torch.no_grad():
             next(other.parameters()).add_(1)
         other.save_pretrained(copied)
-        assert load(copied).describe()["revision"] != found
+        assert load(copied).describe()["revision"] != revision
 
     def test_weights_in_several_files(self, saved, tmp_path):
         _, model = saved("dinov2")
@@ -429,10 +429,10 @@ class TestDescription:
         (directory / "model.safetensors").unlink()
         model.save_pretrained(directory, max_shard_size="10KB")
         assert len(list(directory.glob("*.safetensors"))) > 1
-        found = load(directory)
+        backbone = load(directory)
         whole = load(saved("dinov2")[0])
-        assert torch.equal(embed(found, pictures()), embed(whole, pictures()))
-        assert found.describe()["revision"] == load(directory).describe()["revision"]
+        assert torch.equal(embed(backbone, pictures()), embed(whole, pictures()))
+        assert backbone.describe()["revision"] == load(directory).describe()["revision"]
 
     def test_licence_and_preprocessing(self, saved, tmp_path):
         directory = shutil.copytree(saved("dinov2")[0], tmp_path / "copy")
@@ -451,10 +451,10 @@ class TestDescription:
         assert len(sent) < weights / 2
         there = pickle.loads(sent)
         picture = pictures(1)[0]
-        found, here = there.prepare(picture), backbone.prepare(picture)
-        assert torch.equal(found["pixel_values"], here["pixel_values"])
+        copied, here = there.prepare(picture), backbone.prepare(picture)
+        assert torch.equal(copied["pixel_values"], here["pixel_values"])
         with pytest.raises(RuntimeError, match="without the weights"):
-            there.embed([found])
+            there.embed([copied])
 
     def test_texts_in_workers(self, saved):
         backbone = load(saved("bert")[0])
@@ -644,7 +644,7 @@ def test_a_torchvision_that_does_not_fit(saved, tmp_path):
     about.mkdir()
     (about / "METADATA").write_text("Name: torchvision\nVersion: 0.28.0\n")
     directory, _ = saved("clip")
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", BROKEN_TORCHVISION, f"hf:{directory}"],
         env={
             "PYTHONPATH": str(tmp_path),
@@ -655,8 +655,8 @@ def test_a_torchvision_that_does_not_fit(saved, tmp_path):
         text=True,
         check=True,
     )
-    assert found.stdout.count("\n") == 1
-    assert "pip uninstall torchvision" in found.stdout
+    assert process.stdout.count("\n") == 1
+    assert "pip uninstall torchvision" in process.stdout
 
 
 def test_a_name_of_the_users_own(saved):

@@ -39,10 +39,10 @@ def test_minilm_is_what_sentence_transformers_makes_of_it():
     directory = str(package.get_model_path())
     backbone = load_backbone(f"hf:{directory}", device="cpu")
     texts = [*SENTENCES, " ".join(SENTENCES * 20)]  # the last is too long for it
-    found = embed(backbone, texts)
+    features = embed(backbone, texts)
     expected = peer.SentenceTransformer(directory, device="cpu").encode(texts)
-    assert np.allclose(found, expected, atol=1e-5)
-    assert nearest(found[:6]) == [1, 0, 3, 2, 5, 4]
+    assert np.allclose(features, expected, atol=1e-5)
+    assert nearest(features[:6]) == [1, 0, 3, 2, 5, 4]
     about = backbone.describe()
     assert (about["licence"], about["normalized"]) == ("apache-2.0", True)
 
@@ -62,10 +62,10 @@ def word_llama():
 @pytest.mark.parametrize("make", [universal_sentence_encoder, word_llama])
 def test_text_encoders_as_functions(make):
     backbone = FunctionBackbone(make(), kind="text", name=make.__name__)
-    found = embed(backbone, SENTENCES)
-    assert found.shape == (6, backbone.dim)
-    assert nearest(found)[:4] == [1, 0, 3, 2]
-    assert torch.allclose(embed(backbone, SENTENCES[2:3])[0], found[2], atol=1e-5)
+    features = embed(backbone, SENTENCES)
+    assert features.shape == (6, backbone.dim)
+    assert nearest(features)[:4] == [1, 0, 3, 2]
+    assert torch.allclose(embed(backbone, SENTENCES[2:3])[0], features[2], atol=1e-5)
 
 
 def efficientnet():
@@ -95,9 +95,9 @@ def test_an_image_network_as_a_function():
         for left in (100, 240, 380)
     ]
     backbone = FunctionBackbone(efficientnet(), kind="image", name="efficientnet-lite0")
-    found = embed(backbone, crops)
-    assert found.shape == (12, 1280)
-    assert [row // 6 for row in nearest(found)] == [0] * 6 + [1] * 6
+    features = embed(backbone, crops)
+    assert features.shape == (12, 1280)
+    assert [row // 6 for row in nearest(features)] == [0] * 6 + [1] * 6
 
 
 def test_the_version_of_a_package_is_described():

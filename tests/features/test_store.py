@@ -166,10 +166,10 @@ def test_a_model_is_fitted_on_a_store(tmp_path):
     store = FeatureStore.open(tmp_path / "s")
     arrays = {name: views[name] for name in ("narrow", "wide")}
     expected = SAGL(4, steps=5, random_state=0).fit(arrays)
-    found = SAGL(4, steps=5, random_state=0).fit(store)
-    np.testing.assert_array_equal(found.labels_, expected.labels_)
+    model = SAGL(4, steps=5, random_state=0).fit(store)
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
     np.testing.assert_array_equal(
-        found.predict_proba(store), expected.predict_proba(arrays)
+        model.predict_proba(store), expected.predict_proba(arrays)
     )
 
 
@@ -323,10 +323,10 @@ def both(tmp_path_factory):
     return ShardedArray(files, 3, "float16"), whole
 
 
-def same(found, expected):
-    assert type(found) is np.ndarray
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
+def same(values, expected):
+    assert type(values) is np.ndarray
+    assert values.dtype == expected.dtype
+    np.testing.assert_array_equal(values, expected)
 
 
 @pytest.mark.parametrize(
@@ -357,11 +357,11 @@ def same(found, expected):
 )
 def test_indexing_is_numpys(both, key):
     array, whole = both
-    found = array[key]
+    values = array[key]
     if np.ndim(whole[key]) == 0:
-        assert found == whole[key]
+        assert values == whole[key]
     else:
-        same(found, whole[key])
+        same(values, whole[key])
 
 
 @given(st.lists(st.integers(-16, 15), max_size=40))

@@ -240,8 +240,8 @@ def test_numbers_come_back(labelled, tmp_path, form, key):
     names = {f"half.{form}", f"full.{form}", "ids.txt", "labels.csv"}
     assert {path.name for path in files} == names
     for name in labelled:
-        found = read_array(tmp_path / "out" / f"{name}.{form}", key)
-        np.testing.assert_array_equal(found, labelled[name][:])
+        values = read_array(tmp_path / "out" / f"{name}.{form}", key)
+        np.testing.assert_array_equal(values, labelled[name][:])
     ids = (tmp_path / "out" / "ids.txt").read_text().splitlines()
     assert ids == labelled.ids == sorted(IDS)
     labels = read_labels(tmp_path / "out" / "labels.csv")
@@ -255,8 +255,8 @@ def test_tables_name_their_rows(labelled, tmp_path):
             header, *rows = csv.reader(file)
         assert header == ["id", *(f"f{i}" for i in range(labelled[name].shape[1]))]
         assert [row[0] for row in rows] == labelled.ids
-        found = np.array([row[1:] for row in rows]).astype(labelled[name].dtype)
-        np.testing.assert_array_equal(found, labelled[name][:])
+        values = np.array([row[1:] for row in rows]).astype(labelled[name].dtype)
+        np.testing.assert_array_equal(values, labelled[name][:])
     export(labelled, tmp_path / "npz", "npz")
     with np.load(tmp_path / "npz" / "half.npz") as archive:
         assert archive["ids"].tolist() == labelled.ids
@@ -272,8 +272,8 @@ def test_large_views_are_written_in_pieces(tmp_path, monkeypatch):
     labelled = FeatureStore.open(tmp_path / "s")
     for form, key in (("npy", None), ("npz", "features"), ("parquet", "features")):
         export(labelled, tmp_path / form, form)
-        found = read_array(tmp_path / form / f"v.{form}", key)
-        np.testing.assert_array_equal(found, features)
+        values = read_array(tmp_path / form / f"v.{form}", key)
+        np.testing.assert_array_equal(values, features)
     assert not (tmp_path / "npy" / "labels.csv").exists()
 
 

@@ -67,10 +67,10 @@ class TestTimm:
             backbone = load_backbone(f"timm:{UNTAUGHT}", device="cpu")
         model = create_model(UNTAUGHT, True, 0).eval()
         samples = pictures()
-        found = backbone.embed([backbone.prepare(p) for p in samples])
+        features = backbone.embed([backbone.prepare(p) for p in samples])
         with torch.no_grad():
             expected = model(torch.stack([Scale()(p) for p in samples]))
-        assert torch.equal(found, expected)
+        assert torch.equal(features, expected)
         assert (backbone.kind, backbone.dim) == ("image", expected.shape[1])
 
     def test_description(self):

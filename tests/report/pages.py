@@ -139,6 +139,6 @@ class Page(HTMLParser):
 
     @property
     def payload(self) -> dict[str, Any]:
-        found = re.search(r'id="payload">([^<]*)</script>', self.html)
-        assert found
-        return unpack(found[1])
+        match = re.search(r'id="payload">([^<]*)</script>', self.html)
+        assert match
+        return unpack(match[1])

@@ -32,8 +32,8 @@ def blobs(n, n_clusters=4, width=10, seed=0):
 
 
 def neighbours_share_label(points, labels, k=5):
-    _, found = NearestNeighbors(n_neighbors=k + 1).fit(points).kneighbors(points)
-    return (labels[found[:, 1:]] == labels[:, None]).mean()
+    _, neighbours = NearestNeighbors(n_neighbors=k + 1).fit(points).kneighbors(points)
+    return (labels[neighbours[:, 1:]] == labels[:, None]).mean()
 
 
 @given(
@@ -123,18 +123,18 @@ def test_three_levels_are_those_of_the_model():
     rows = np.array([5, 2, 80])
     levels = three_levels(model, views, rows)
     assert list(levels) == ["wide", "narrow"]
-    some = views[np.sort(rows)]
-    p = model.transform(some)
+    chosen = views[np.sort(rows)]
+    p = model.transform(chosen)
     for i, (name, features) in enumerate(levels.items()):
         assert list(features) == list(LEVELS)
         original, linear, final = features.values()
-        np.testing.assert_array_equal(original, some[name])
+        np.testing.assert_array_equal(original, chosen[name])
         np.testing.assert_array_equal(final, p[:, 4 * i : 4 * i + 4])
         encoder = model.network_.view_networks[i].encoder
         import torch
 
         with torch.no_grad():
-            z = encoder(encoder.standardize(torch.from_numpy(some[name])))
+            z = encoder(encoder.standardize(torch.from_numpy(chosen[name])))
         np.testing.assert_allclose(linear, z.numpy(), atol=1e-4)
 
 

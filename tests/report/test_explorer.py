@@ -32,22 +32,22 @@ from tests.report.pages import HOSTILE, Pictures, Texts, random_graph, unpack
 @given(st.integers(0, 1000), st.integers(1, 25), st.integers(1, 6), st.integers(1, 8))
 def test_strongest_neighbours_equal_a_loop(seed, n, degree, k):
     graph = random_graph(n, degree, seed)
-    found = strongest_neighbours(graph, k)
+    strongest = strongest_neighbours(graph, k)
     dense = graph.toarray()
     for i in range(n):
         others = [(-dense[i, j], j) for j in range(n) if j != i and dense[i, j] > 0]
         best = sorted(others)[:k]
         missing = k - len(best)
-        assert found.rows[i].tolist() == [j for _, j in best] + [-1] * missing
+        assert strongest.rows[i].tolist() == [j for _, j in best] + [-1] * missing
         weights = [-w for w, _ in best] + [0.0] * missing
-        np.testing.assert_allclose(found.weights[i] / 65535, weights, atol=1e-5)
-        assert abs(found.own[i] / 65535 - dense[i, i]) < 1e-5
+        np.testing.assert_allclose(strongest.weights[i] / 65535, weights, atol=1e-5)
+        assert abs(strongest.own[i] / 65535 - dense[i, i]) < 1e-5
 
 
 def test_a_sample_alone_has_no_neighbours():
-    found = strongest_neighbours(csr_matrix(np.eye(3)), 2)
-    assert (found.rows == -1).all()
-    assert (found.own == 65535).all()
+    strongest = strongest_neighbours(csr_matrix(np.eye(3)), 2)
+    assert (strongest.rows == -1).all()
+    assert (strongest.own == 65535).all()
 
 
 def test_fewer_neighbours_when_there_are_many_samples():
@@ -80,10 +80,10 @@ def test_payload_round_trip():
     content = {"ids": HOSTILE, "none": [], "views": [{"title": HOSTILE[0], **arrays}]}
     text = pack(content)
     assert text == pack(content)  # the same file every time
-    found = unpack(text)
-    assert found["ids"] == HOSTILE
-    assert found["none"] == []
-    [view] = found["views"]
+    payload = unpack(text)
+    assert payload["ids"] == HOSTILE
+    assert payload["none"] == []
+    [view] = payload["views"]
     assert view["title"] == HOSTILE[0]
     for name, array in arrays.items():
         np.testing.assert_array_equal(view[name], np.ravel(array))
@@ -135,9 +135,9 @@ def test_neighbours_are_positions_with_ascending_distances(altered, tmp_path):
     neighbours = pq.read_table(tmp_path / "a.parquet").to_pydict()["neighbors"]
     dense = graph.toarray()
     lengths = set()
-    for row, found in enumerate(neighbours):
-        assert set(found) == {"ids", "distances"}
-        ids, distances = found["ids"], found["distances"]
+    for row, nearest in enumerate(neighbours):
+        assert set(nearest) == {"ids", "distances"}
+        ids, distances = nearest["ids"], nearest["distances"]
         lengths.add((len(ids), len(distances)))
         assert distances == sorted(distances)
         assert ids[0] == row
@@ -151,33 +151,33 @@ def test_neighbours_are_positions_with_ascending_distances(altered, tmp_path):
 
 def test_large_pictures_shrink_and_keep_their_shape():
     samples = Pictures("abc", size=(800, 400))
-    found = make_thumbnails([0, 2], samples.__getitem__)
-    assert list(found.images) == [0, 2]
-    assert not found.pixelated
-    for content in found.images.values():
+    thumbnails = make_thumbnails([0, 2], samples.__getitem__)
+    assert list(thumbnails.images) == [0, 2]
+    assert not thumbnails.pixelated
+    for content in thumbnails.images.values():
         assert Image.open(io.BytesIO(content)).size == (SIDE, SIDE // 2)
         assert len(content) < 5_000
 
 
 def test_tiny_pictures_are_kept_to_the_pixel():
     samples = Pictures("abc", size=(8, 8))
-    found = make_thumbnails([1], samples.__getitem__)
-    assert found.pixelated
-    kept = Image.open(io.BytesIO(found.images[1]))
+    thumbnails = make_thumbnails([1], samples.__getitem__)
+    assert thumbnails.pixelated
+    kept = Image.open(io.BytesIO(thumbnails.images[1]))
     assert kept.tobytes() == samples[1].tobytes()
 
 
 def test_without_webp_thumbnails_are_png(monkeypatch):
     monkeypatch.setattr("PIL.features.check", lambda name: False)
-    found = make_thumbnails([0], Pictures("a").__getitem__)
-    assert data_address(found.images[0]).startswith("data:image/png;base64,iVBOR")
+    thumbnails = make_thumbnails([0], Pictures("a").__getitem__)
+    assert data_address(thumbnails.images[0]).startswith("data:image/png;base64,iVBOR")
 
 
 def test_unreadable_pictures_are_counted():
     samples = Pictures("abc", broken=1)
-    found = make_thumbnails(range(3), samples.__getitem__)
-    assert list(found.images) == [0, 2]
-    assert found.unreadable == 1
+    thumbnails = make_thumbnails(range(3), samples.__getitem__)
+    assert list(thumbnails.images) == [0, 2]
+    assert thumbnails.unreadable == 1
 
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "CMYK", "1", "I;16"])
@@ -185,8 +185,8 @@ def test_all_modes_can_be_shown(mode):
     for size in ((200, 100), (8, 8)):
         image = Image.new("RGB", size, "red")
         image = Image.new(mode, size) if mode == "I;16" else image.convert(mode)
-        found = make_thumbnails([0], lambda row, image=image: image)
-        address = data_address(found.images[0])
+        thumbnails = make_thumbnails([0], lambda row, image=image: image)
+        address = data_address(thumbnails.images[0])
         kind, _, content = address.partition(";base64,")
         shown = Image.open(io.BytesIO(base64.b64decode(content)))
         assert kind == f"data:image/{shown.format.lower()}"

@@ -74,8 +74,8 @@ def test_every_form_holds_the_same_edges(graph, tmp_path, suffix):
     path = tmp_path / f"graph{suffix}"
     write_graph(path, graph)
     assert list(tmp_path.iterdir()) == [path]
-    found = read_back(path, graph.ids)
-    np.testing.assert_array_equal(found, graph.weights.toarray())
+    edges = read_back(path, graph.ids)
+    np.testing.assert_array_equal(edges, graph.weights.toarray())
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -182,8 +182,8 @@ def test_the_runs_own_features_in_the_order_of_the_run(run, tmp_path):
 def test_the_stored_graph_is_taken_only_for_the_mean(run):
     marked = csr_matrix(np.eye(240))
     save_npz(run / "graph.npz", marked)
-    found = open_graph(run).weights.toarray()
-    np.testing.assert_array_equal(found, np.eye(240))
+    weights = open_graph(run).weights.toarray()
+    np.testing.assert_array_equal(weights, np.eye(240))
     with pytest.raises(ValueError, match=r"does not hold the features .* NAME=FILE"):
         open_graph(run, views=["wide"])
     save_npz(run / "graph.npz", csr_matrix(np.eye(7)))

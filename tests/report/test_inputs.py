@@ -55,11 +55,11 @@ def write_store(folder, names=None):
 
 
 def test_a_run_alone(run):
-    found = open_inputs(run)
-    assert found.ids == [str(row) for row in range(240)]
-    assert found.views is None
-    assert found.samples is None
-    assert found.notes == ()
+    inputs = open_inputs(run)
+    assert inputs.ids == [str(row) for row in range(240)]
+    assert inputs.views is None
+    assert inputs.samples is None
+    assert inputs.notes == ()
 
 
 def test_views_and_labels_from_files(run, tmp_path):
@@ -68,9 +68,9 @@ def test_views_and_labels_from_files(run, tmp_path):
         np.save(tmp_path / f"{name}.npy", array)
     np.save(tmp_path / "labels.npy", labels)
     options = [f"{name}={tmp_path}/{name}.npy" for name in views.names]
-    found = open_inputs(run, views=options, labels=tmp_path / "labels.npy")
-    np.testing.assert_array_equal(found.views["narrow"], views["narrow"])
-    np.testing.assert_array_equal(found.labels, labels)
+    inputs = open_inputs(run, views=options, labels=tmp_path / "labels.npy")
+    np.testing.assert_array_equal(inputs.views["narrow"], views["narrow"])
+    np.testing.assert_array_equal(inputs.labels, labels)
     np.save(tmp_path / "few.npy", labels[:7])
     with pytest.raises(ValueError, match=r"few.npy: 7 samples, but .* on 240"):
         open_inputs(run, labels=tmp_path / "few.npy")
@@ -80,10 +80,10 @@ def test_views_and_labels_from_files(run, tmp_path):
 
 def test_the_store_in_the_run_is_found(run):
     write_store(run / "features")
-    found = open_inputs(run)
-    assert found.ids == ids()
+    inputs = open_inputs(run)
+    assert inputs.ids == ids()
     views, _ = clustered_views()
-    np.testing.assert_array_equal(found.views["wide"][:], views["wide"])
+    np.testing.assert_array_equal(inputs.views["wide"][:], views["wide"])
 
 
 def test_the_written_source_is_opened_again(run, tmp_path):
@@ -91,10 +91,11 @@ def test_the_written_source_is_opened_again(run, tmp_path):
     write_store(run / "features")
     write_pictures(tmp_path / "pictures", [*ids(), "zzz.png", "000a.png"])
     about = open_samples(tmp_path / "pictures").describe()
+    del about["path"]  # a reader need not write it: the source is enough
     (run / "source.json").write_text(json.dumps(about))
-    found = open_inputs(run)
-    assert found.samples.ids[found.sample_rows[5]] == "005.png"
-    assert found.sample(5).size == (50, 50)
+    inputs = open_inputs(run)
+    assert inputs.samples.ids[inputs.sample_rows[5]] == "005.png"
+    assert inputs.sample(5).size == (50, 50)
 
 
 def test_tar_shards_are_opened_with_their_column(run, tmp_path):
@@ -109,10 +110,10 @@ def test_tar_shards_are_opened_with_their_column(run, tmp_path):
                 tar.addfile(member, file)
     samples = open_samples(tmp_path / "shard.tar", column="mask.png")
     (run / "source.json").write_text(json.dumps(samples.describe()))
-    found = open_inputs(run)
-    assert found.notes == ()
-    assert found.ids[7] == samples.ids[7]
-    assert found.sample(7).getpixel((0, 0)) == (0, 0, 255)
+    inputs = open_inputs(run)
+    assert inputs.notes == ()
+    assert inputs.ids[7] == samples.ids[7]
+    assert inputs.sample(7).getpixel((0, 0)) == (0, 0, 255)
 
 
 def test_rows_of_a_store_are_joined_by_the_ids_of_the_run(small_run, tmp_path):
@@ -126,8 +127,8 @@ def test_rows_of_a_store_are_joined_by_the_ids_of_the_run(small_run, tmp_path):
     for name, array in views.items():
         more = np.concatenate([array[order], array[:1]])
         write_view(tmp_path / "store", name, [*names, "more.png"], more)
-    found = open_inputs(run, store=tmp_path / "store")
-    np.testing.assert_array_equal(found.views["wide"][:], views["wide"])
+    inputs = open_inputs(run, store=tmp_path / "store")
+    np.testing.assert_array_equal(inputs.views["wide"][:], views["wide"])
     (run / "source.json").write_text(json.dumps({"store": str(tmp_path / "store")}))
     np.testing.assert_array_equal(open_inputs(run).views["wide"][:], views["wide"])
     (run / "source.json").write_text(json.dumps({"store": "gone"}))
@@ -139,9 +140,9 @@ def test_rows_of_a_store_are_joined_by_the_ids_of_the_run(small_run, tmp_path):
 def test_a_source_that_is_gone_is_a_note(run, tmp_path):
     about = {"reader": "folder", "path": "gone", "source": "gone", "options": {}}
     (run / "source.json").write_text(json.dumps(about))
-    found = open_inputs(run)
-    assert found.samples is None
-    assert "not shown" in found.notes[0]
+    inputs = open_inputs(run)
+    assert inputs.samples is None
+    assert "not shown" in inputs.notes[0]
     with pytest.raises(ValueError, match="gone"):
         open_inputs(run, source=str(tmp_path / "gone"))
 

@@ -28,9 +28,9 @@ from tests.report.pages import HOSTILE, Page, Pictures, Texts
 NO_PICTURES = Thumbnails({}, False, 0)
 
 
-def page_of(data, figures=(), found=(), thumbnails=NO_PICTURES, rows=None):
+def page_of(data, figures=(), concerns=(), thumbnails=NO_PICTURES, rows=None):
     rows = np.arange(len(data)) if rows is None else rows
-    return Page(render(data, figures, found, thumbnails, rows))
+    return Page(render(data, figures, concerns, thumbnails, rows))
 
 
 def hostile_ids():
@@ -220,25 +220,25 @@ def written(small_run, tmp_path_factory):
     views, labels = clustered_views()
     ids = [f"sample {row}" for row in range(240)]
     folder = tmp_path_factory.mktemp("reports")
-    told = []
+    stages = []
     result = write_report(
         small_run,
         Inputs(ids, views, labels=labels),
         folder / "report.html",
         tsne_rows=60,
         parquet=folder / "atlas.parquet",
-        progress=told.append,
+        progress=stages.append,
     )
-    return folder, result, told
+    return folder, result, stages
 
 
 def test_what_is_said_about_it(written):
-    folder, result, told = written
+    folder, result, stages = written
     json.dumps(result)
     assert result["bytes"] == (folder / "report.html").stat().st_size
     assert result["headline"]["ACC"] == "1.000"
     assert result["n_samples"] == 240
-    assert told[-1] == "page"
+    assert stages[-1] == "page"
     assert {path.name for path in folder.iterdir()} == {"report.html", "atlas.parquet"}
 
 

@@ -27,10 +27,10 @@ def test_everything_from_views(small_data, small_run):
     views, _ = clustered_views()
     n = len(views)
     assert list(small_data.graphs) == ["wide", "narrow"]
-    for found, expected in zip(
+    for graph, expected in zip(
         small_data.graphs.values(), model.attention_graph(views), strict=True
     ):
-        assert (found != expected).nnz == 0
+        assert (graph != expected).nnz == 0
     np.testing.assert_allclose(small_data.graph.sum(axis=1), 1, atol=1e-5)
     assert len(small_data.layout.points) == n
     assert sum(cluster.size for cluster in small_data.clusters) == n
@@ -78,8 +78,8 @@ def test_clusters_that_votes_decide_are_those_of_the_run(tmp_path):
     voters = model.voters_
     loud = voters._replace(labels=(voters.labels + 1) % 8, weight=1000.0)
     predicted = []
-    for some in (None, loud):
-        model._take(replace(model._model, voters=some))
+    for votes in (None, loud):
+        model._take(replace(model._model, voters=votes))
         predicted.append(model.predict_with_confidence(views))
     labels, confidence = predicted[1]
     model._take(replace(model._model, labels=labels, confidence=confidence))

@@ -31,17 +31,17 @@ def test_a_good_run_has_none(small_data):
 def test_empty_clusters(altered, small_data):
     assert not list(check_empty(small_data))
     data = altered(clusters=[c for c in small_data.clusters if c.number != 2])
-    [found] = check_empty(data)
-    assert found.title == "1 of 4 clusters are empty"
-    assert "cluster 2." in found.text
-    assert "gamma" in found.text
+    [concern] = check_empty(data)
+    assert concern.title == "1 of 4 clusters are empty"
+    assert "cluster 2." in concern.text
+    assert "gamma" in concern.text
 
 
 def test_collapse(altered):
     labels = np.zeros(240, dtype=int)
     labels[:30] = np.arange(30) % 3 + 1
-    [found] = check_collapse(altered(labels))
-    assert "Cluster 0 holds 87.5%" in found.text
+    [concern] = check_collapse(altered(labels))
+    assert "Cluster 0 holds 87.5%" in concern.text
     assert not list(check_collapse(altered(np.arange(240) % 4)))
 
 
@@ -54,8 +54,8 @@ def test_unfinished_training(altered, small_data):
     ):
         model.settings_ = replace(model.settings_, refine=refine)
         model.history_ = [{"changed": changed}]
-        found = list(check_moving(replace(small_data, model=model)))
-        assert bool(found) == expected
+        concerns = list(check_moving(replace(small_data, model=model)))
+        assert bool(concerns) == expected
 
 
 def test_a_run_without_history_has_nothing_to_say_about_it(small_data):
@@ -70,26 +70,26 @@ def test_doubt(altered):
 
 
 def test_views_that_disagree(altered):
-    [found] = check_agreement(altered(view_agreement=0.25))
-    assert "25.0%" in found.text
+    [concern] = check_agreement(altered(view_agreement=0.25))
+    assert "25.0%" in concern.text
     assert not list(check_agreement(altered(view_agreement=None)))
 
 
 def test_views_that_repeat_each_other(altered, small_data):
     views, _ = clustered_views()
     twice = Views({"wide": views["wide"], "narrow": views["wide"][:, ::-1] * 2})
-    [found] = check_views(altered(inputs=replace(small_data.inputs, views=twice)))
-    assert "wide and narrow repeat each other" in found.text
+    [concern] = check_views(altered(inputs=replace(small_data.inputs, views=twice)))
+    assert "wide and narrow repeat each other" in concern.text
     rng = np.random.default_rng(0)
     apart = Views({"a": rng.normal(size=(240, 5)), "b": rng.normal(size=(240, 5))})
-    [found] = check_views(altered(inputs=replace(small_data.inputs, views=apart)))
-    assert "little in common" in found.title
+    [concern] = check_views(altered(inputs=replace(small_data.inputs, views=apart)))
+    assert "little in common" in concern.title
 
 
 def test_sorted_samples(altered):
     in_order = np.repeat([0, 1, 2, 3], 60)
-    [found] = check_sorted(altered(in_order))
-    assert "98.7%" in found.text
+    [concern] = check_sorted(altered(in_order))
+    assert "98.7%" in concern.text
     mixed = np.random.default_rng(0).permutation(in_order)
     assert not list(check_sorted(altered(mixed)))
 
@@ -100,11 +100,11 @@ def test_order_dependence_of_batches(tmp_path):
     ids = [str(row) for row in range(800)]
     by_class = np.argsort(labels, kind="stable")
     mixed = np.random.default_rng(1).permutation(800)
-    found = []
+    concerns = []
     for name, order in (("sorted", by_class), ("mixed", mixed)):
         model = SAGL(4, recipe="paper", steps=150, random_state=0).fit(views[order])
         model.save(tmp_path / name)
         data = collect(tmp_path / name, Inputs(ids, views[order]))
-        found.append(list(check_order(data)))
-    assert "change cluster when their order is shuffled" in found[0][0].text
-    assert found[1] == []
+        concerns.append(list(check_order(data)))
+    assert "change cluster when their order is shuffled" in concerns[0][0].text
+    assert concerns[1] == []

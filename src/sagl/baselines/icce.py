@@ -55,8 +55,8 @@ class ICCE(TEMI):
             labels = torch.cat([z.argmax(dim=2) for z in blocks])  # (n, H)
         q, x = consensus(labels.cpu().numpy(), self.n_clusters, seed).to(x), _LENGTH * x
         for _ in range(self.rounds):
-            some = surest(q, self.kept)
-            weight, bias = learn(x[some], q[some].argmax(dim=1), self.n_clusters)
+            sure = surest(q, self.kept)
+            weight, bias = learn(x[sure], q[sure].argmax(dim=1), self.n_clusters)
             q = torch.softmax(linear(x, weight, bias), dim=1)
         return scale | {"weight": _LENGTH * weight.cpu(), "bias": bias.cpu()}
 
@@ -77,11 +77,11 @@ def consensus(labels: NDArray[np.int64], n_clusters: int, seed: int) -> Tensor:
     n, H = labels.shape
     columns = (labels + n_clusters * np.arange(H)).ravel().astype(np.int32)
     ends = np.arange(0, n * H + 1, H, dtype=np.int32)
-    said = csr_array((np.ones(n * H), columns, ends), shape=(n, H * n_clusters))
-    kmeans = KMeans(n_clusters, n_init=10, random_state=seed).fit(said)
+    votes = csr_array((np.ones(n * H), columns, ends), shape=(n, H * n_clusters))
+    kmeans = KMeans(n_clusters, n_init=10, random_state=seed).fit(votes)
     centres = kmeans.cluster_centers_
     # −‖x − c‖² without ‖x‖², which is the same for all clusters.
-    return torch.from_numpy(2 * (said @ centres.T) - np.square(centres).sum(axis=1))
+    return torch.from_numpy(2 * (votes @ centres.T) - np.square(centres).sum(axis=1))
 
 
 def surest(q: Tensor, share: float) -> Tensor:

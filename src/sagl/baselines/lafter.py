@@ -162,10 +162,10 @@ class LaFTer(TextBaseline):
         def state() -> State:
             return {name: p.detach().cpu() for name, p in {"W": W, **tuned}.items()}
 
-        def some_texts() -> tuple[Tensor, Tensor]:
+        def noisy_texts() -> tuple[Tensor, Tensor]:
             return noisy(embeddings, self.noise, generator), classes
 
-        def some_images() -> tuple[Tensor, Tensor]:
+        def drawn_images() -> tuple[Tensor, Tensor]:
             """Features, and the labels that the classifier of texts gives them."""
             if images is None:
                 x = seen = features[next(rows)]
@@ -176,9 +176,9 @@ class LaFTer(TextBaseline):
 
         tuning_steps = self.epochs * batches_per_epoch(len(views), self.batch_size)
         steps = self._steps(self.text_steps + tuning_steps, state)
-        self._descend(islice(steps, self.text_steps), W, [], some_texts)
+        self._descend(islice(steps, self.text_steps), W, [], noisy_texts)
         teacher = W.detach().clone()
-        self._descend(steps, W, list(tuned.values()), some_images)
+        self._descend(steps, W, list(tuned.values()), drawn_images)
         return state()
 
     def _descend(

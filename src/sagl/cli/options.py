@@ -174,12 +174,12 @@ def _options(
 
 
 @contextmanager
-def taken_up(what: str = "the rest") -> Iterator[None]:
+def taken_up(rest: str = "the rest") -> Iterator[None]:
     """An interruption ends with a line that says how to go on, and exit code 130."""
     try:
         yield
     except KeyboardInterrupt:
-        line = f"sagl: interrupted; the same command takes up {what}"
+        line = f"sagl: interrupted; the same command takes up {rest}"
         typer.echo(line, err=True)
         raise typer.Exit(130) from None
 

@@ -82,8 +82,8 @@ def report_progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 
     with progress(STAGES, "report", "parts", show=not quiet) as bar:
 
-        def begun(what: str) -> None:
-            bar.note(what)
+        def begun(stage: str) -> None:
+            bar.note(stage)
             bar.update(1)
 
         yield begun

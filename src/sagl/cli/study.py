@@ -119,7 +119,7 @@ class StudyOptions:
     )
     device: str = DEVICE
 
-    def run(self, made: Callable[..., Study], **more: Any) -> None:
+    def run(self, study: Callable[..., Study], **more: Any) -> None:
         """Make a study and run it; ``more`` is what it takes beside the options."""
         pairs = parse_pairs("--param", self.param)
         arguments = {
@@ -130,7 +130,7 @@ class StudyOptions:
             "seeds": self.seeds,
             "device": self.device,
         }
-        self.runs.run(made(**{**arguments, **more}))
+        self.runs.run(study(**{**arguments, **more}))
 
 
 study_options = takes(find_data, Running)(StudyOptions)
@@ -145,14 +145,14 @@ def show_runs(total: int, quiet: bool) -> Callable[[Any, dict[str, Any]], None]:
         done += 1
         if quiet:
             return
-        what = result.get("error")
-        if what is None:
-            what = f"score {result['label_free']['total']:.3f}"
+        outcome = result.get("error")
+        if outcome is None:
+            outcome = f"score {result['label_free']['total']:.3f}"
             if "acc" in result["scores"]:
-                what = f"ACC {result['scores']['acc']:.3f}"
-            what += f" in {result['seconds']:.1f} s"
+                outcome = f"ACC {result['scores']['acc']:.3f}"
+            outcome += f" in {result['seconds']:.1f} s"
         name = f"{task.method.title or task.method.name}, seed {task.seed}"
-        typer.echo(f"[{done}/{total}] {name}: {what}", err=True)
+        typer.echo(f"[{done}/{total}] {name}: {outcome}", err=True)
 
     return show
 
@@ -200,13 +200,13 @@ def show_study(study: Study, files: Sequence[str]) -> None:
         places = [i for i in places if columns[i]]
         sentences = [*_notes(rows), *sentences]
     cells = [[_cell(text) for text in line] for line in lines]
-    for some in _fitting(columns, cells, places, head, console.width):
-        shown = [*range(head), *some]
+    for fitting in _fitting(columns, cells, places, head, console.width):
+        shown = [*range(head), *fitting]
         table = narrow_table([columns[i] for i in shown])
         for i, (row, line) in enumerate(zip(rows, cells, strict=True)):
             if row.supervised and i and not rows[i - 1].supervised:
                 table.add_section()
-            if any(line[i] for i in some):
+            if any(line[i] for i in fitting):
                 table.add_row(*(line[i] for i in shown))
         console.print(table)
     for sentence in sentences:

@@ -336,8 +336,8 @@ def expected_information(class_sizes: ArrayLike, cluster_sizes: ArrayLike) -> fl
     total = 0.0
     rows = max(1, _PAIRS_AT_ONCE // len(b))
     for i in range(0, len(a), rows):  # sorted: sums of a part are about equally long
-        some = a[i : i + rows, None].astype(float)
-        terms = _expected_divergence(some, b.astype(float), n)
+        block = a[i : i + rows, None].astype(float)
+        terms = _expected_divergence(block, b.astype(float), n)
         total += float(a_counts[i : i + rows] @ terms @ b_counts)
     return total / n
 

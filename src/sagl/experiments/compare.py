@@ -95,7 +95,7 @@ class Ablation(Study):
         return {"scores": _draw_scores(rows, "variant")}
 
 
-def _draw_scores(rows: Sequence[Row], what: str, **options: Any) -> Axes:
+def _draw_scores(rows: Sequence[Row], candidate: str, **options: Any) -> Axes:
     """The label-free score of each row."""
     from sagl.report.figures import draw_candidates
 
@@ -104,7 +104,7 @@ def _draw_scores(rows: Sequence[Row], what: str, **options: Any) -> Axes:
         [row.label_free["total"] for row in rows],
         sd=[row.label_free_sd or 0.0 for row in rows],
         measure=SCORE,
-        what=what,
+        what=candidate,
         **options,
     )
     return axes[0]
@@ -138,8 +138,8 @@ class Combination(Study):
         sagl = replace(METHODS["sagl"], params=self.params)
         for title, subset in self.subsets.items():
             # All views are what a run without this choice fits: the same file.
-            some = subset if len(subset) < len(self.names) else None
-            self.add([replace(sagl, name=title, title=title)], some)
+            names = subset if len(subset) < len(self.names) else None
+            self.add([replace(sagl, name=title, title=title)], names)
         views, _ = source.train.read()
         self.cka = cka_matrix(views, batch_size="auto")
 
@@ -196,15 +196,15 @@ class Combination(Study):
         if findings["chosen"] is None:
             return ["no combination has a label-free score yet"]
         chosen = " + ".join(findings["chosen"])
-        said = f"the label-free score, on all views, chooses {chosen}"
+        sentence = f"the label-free score, on all views, chooses {chosen}"
         if findings["chosen_acc"] is None:
-            return [said]
-        said += f": ACC {findings['chosen_acc']:.3f}"
+            return [sentence]
+        sentence += f": ACC {findings['chosen_acc']:.3f}"
         if findings["all_views_acc"] is not None:
-            said += f", {findings['all_views_acc']:.3f} with all views"
+            sentence += f", {findings['all_views_acc']:.3f} with all views"
         best = " + ".join(findings["best_by_labels"])
-        said += f", {findings['best_acc']:.3f} at best ({best}, by the labels)"
-        return [said]
+        sentence += f", {findings['best_acc']:.3f} at best ({best}, by the labels)"
+        return [sentence]
 
 
 def combinations_of(
@@ -339,7 +339,7 @@ class Sensitivity(Study):
     def sentences(self) -> list[str]:
         name, measure = ("ACC", "acc") if self.labelled else (SCORE, "score")
         own = self._own
-        said = []
+        sentences = []
         for values, over in (
             (self.surface(measure), f"γ × β at a batch size of {own.batch_size:,}"),
             (
@@ -350,8 +350,8 @@ class Sensitivity(Study):
             known = values[np.isfinite(values)]
             if known.size:
                 low, high = known.min(), known.max()
-                said.append(f"{name} over {over}: {low:.3f} to {high:.3f}")
-        return said + cautions(["gamma", "beta"], own.refine)
+                sentences.append(f"{name} over {over}: {low:.3f} to {high:.3f}")
+        return sentences + cautions(["gamma", "beta"], own.refine)
 
 
 def _without_nan(values: NDArray[np.float64]) -> Any:

@@ -100,8 +100,8 @@ def run_input(
     """
     if source is None or is_store(Path(source)):
         if backbones:
-            what = f"{source} holds features already" if source else "there is none"
-            raise ValueError(f"--backbone needs a SOURCE of samples: {what}")
+            fault = f"{source} holds features already" if source else "there is none"
+            raise ValueError(f"--backbone needs a SOURCE of samples: {fault}")
         return read_input(source, files, names, join or "error")
     if files:
         raise ValueError("give a SOURCE, or views with --view; not both")
@@ -148,11 +148,11 @@ def run_task(task: Task) -> Result:
             Views({name: views[name] for name in task.views})
             for views in (train, scored)
         )
-    made = task.method.load()
+    estimator = task.method.load()
     params = {"random_state": task.seed, **task.method.params}
-    if "device" in inspect.signature(made).parameters:
+    if "device" in inspect.signature(estimator).parameters:
         params.setdefault("device", task.device)
-    model: Any = made(task.n_clusters, **params)
+    model: Any = estimator(task.n_clusters, **params)
     watch = Watch(scored, task.looks)
     labels = train_labels if task.method.supervised else None
     _warm_up()
@@ -264,14 +264,14 @@ def run_apart(
                 process.wait()
                 return {"error": f"stopped: {reason}"}
         log.seek(0)
-        said = log.read()
+        output = log.read()
     result = read_result(file) if process.returncode == 0 else None
     if result is None:
-        result = {"error": _last_words(said, process.returncode)}
+        result = {"error": _last_words(output, process.returncode)}
         write_json(file, result)
     log_file = file.with_suffix(".log")
     if "error" in result:
-        write_text(log_file, said)
+        write_text(log_file, output)
     else:
         log_file.unlink(missing_ok=True)
     return result
@@ -286,9 +286,9 @@ def read_result(file: Path) -> Result | None:
     return result
 
 
-def _last_words(said: str, code: int) -> str:
+def _last_words(output: str, code: int) -> str:
     """Why a process that printed this ended without a result."""
-    last = next((line for line in reversed(said.split("\n")) if line.strip()), "")
+    last = next((line for line in reversed(output.split("\n")) if line.strip()), "")
     if code < 0:
         return f"killed by signal {-code}; out of memory? {last.strip()}".strip()
     return f"ended with code {code}: {last.strip()}"

@@ -162,7 +162,7 @@ class Reproduction(Study):
 
     def sentences(self) -> list[str]:
         """Protocols, what was done otherwise, what is disputed."""
-        lines = [f"{name}: {said}" for name, said in self.protocols().items()]
+        lines = [f"{name}: {protocol}" for name, protocol in self.protocols().items()]
         departures = self.departures()
         lines.append(
             f"otherwise than in the paper: {'; '.join(departures)}"

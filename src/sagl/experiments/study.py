@@ -274,10 +274,10 @@ class Study:
         )
         if not self.labelled:
             return fitted + "no labels: scored without them, on the fitted samples"
-        how = "inductive: test samples, each predicted alone"
+        protocol = "inductive: test samples, each predicted alone"
         if self.source.test is None:
-            how = "the fitted samples"
-        return fitted + f"scored with labels on {self.n_scored:,} ({how})"
+            protocol = "the fitted samples"
+        return fitted + f"scored with labels on {self.n_scored:,} ({protocol})"
 
     def texts(self, rows: Sequence[Row]) -> list[dict[str, str]]:
         """Of each row, what may stand in the table, by the name of a column."""
@@ -299,8 +299,8 @@ class Study:
     def markdown(self) -> str:
         """The table with what it says in words."""
         columns, lines, _ = self.table()
-        said = "".join(f"- {sentence}\n" for sentence in self.sentences())
-        parts = [f"{self.heading()}\n", markdown_table(columns, lines), said]
+        sentences = "".join(f"- {sentence}\n" for sentence in self.sentences())
+        parts = [f"{self.heading()}\n", markdown_table(columns, lines), sentences]
         return "\n".join(part for part in parts if part)
 
     def records(self) -> list[dict[str, Any]]:

@@ -263,7 +263,7 @@ class Sweep(Study):
         values = ", ".join(
             f"{name} = {value}" for name, value in findings["best"].items()
         )
-        said = [f"best setting: {values} ({SCORE} {findings['best_score']:.3f})"]
+        sentences = [f"best setting: {values} ({SCORE} {findings['best_score']:.3f})"]
         known = findings.get("for_information_not_used")
         if known and known["best_acc_by_score"] is not None:
             text = (
@@ -276,8 +276,8 @@ class Sweep(Study):
                     "; rank correlation between score and ACC "
                     f"{known['rank_correlation']:.2f}"
                 )
-            said.append(text)
-        return [*said, *self._cautions, f"to use it: {findings['command']}"]
+            sentences.append(text)
+        return [*sentences, *self._cautions, f"to use it: {findings['command']}"]
 
 
 def sweep(
@@ -294,10 +294,10 @@ def sweep(
     ``options`` are those of ``Sweep``; ``.best`` of what is returned is the choice.
     The same call takes up what was interrupted.
     """
-    made = Sweep(source, Path(out), n_clusters=n_clusters, **options)
-    made.run(jobs=jobs, minutes=minutes)
-    made.write()
-    return made
+    study = Sweep(source, Path(out), n_clusters=n_clusters, **options)
+    study.run(jobs=jobs, minutes=minutes)
+    study.write()
+    return study
 
 
 def fit_command(part: Part, n_clusters: int, params: Mapping[str, Any]) -> str:

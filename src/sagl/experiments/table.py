@@ -217,12 +217,12 @@ def cells(rows: Sequence[Row]) -> list[list[str]]:
         value = mean(row, m)
         if value is None:
             return ""
-        said, deviation = f"{value:.3f}", row.sd.get(m, row.label_free_sd)
+        formatted, deviation = f"{value:.3f}", row.sd.get(m, row.label_free_sd)
         if row.runs > 1:
-            said += f" ± {deviation:.3f}"
+            formatted += f" ± {deviation:.3f}"
         others = [mean(other, m) for other in rows if not other.supervised]
         best = max((v for v in others if v is not None), default=None)
-        return f"**{said}**" if value == best and not row.supervised else said
+        return f"**{formatted}**" if value == best and not row.supervised else formatted
 
     return [
         [
@@ -334,11 +334,11 @@ def with_published(
     Methods of the paper that were not run have a row if they are in ``also``.
     """
     figures = published_figures(name)
-    there = {row.name for row in rows}
+    names = {row.name for row in rows}
     more = [
         Row(method, figure.title, method in _SUPERVISED, 0, note=NOT_RUN)
         for method, figure in figures.items()
-        if method in also and method not in there
+        if method in also and method not in names
     ]
     rows = [
         replace(row, published_acc=getattr(figures.get(row.name), "acc", None))

@@ -17,12 +17,7 @@ from typing import Any, NamedTuple, Protocol, get_args
 from torch import Tensor
 
 from sagl.environment import pick_device
-from sagl.features.callables import (
-    FORMS,
-    FunctionBackbone,
-    as_backbone,
-    load_callable,
-)
+from sagl.features.callables import FunctionBackbone, as_backbone, load_callable
 from sagl.features.files import SUFFIXES
 from sagl.features.manifest import VIEW_NAME, check_view_name
 from sagl.features.samples import Kind
@@ -126,6 +121,10 @@ KNOWN: dict[str, KnownBackbone] = {
 }
 
 _SOURCES = ("hf", "timm", "npy")
+FORMS = (
+    "hf:ID, timm:NAME, npy:FILE, module:function or a short name (sagl backbones "
+    "lists them)"
+)
 _ALIASES = {
     **dict.fromkeys(("huggingface", "transformers", "hub", "hf-hub"), "hf"),
     **dict.fromkeys(("numpy", "file"), "npy"),

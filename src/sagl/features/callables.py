@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FunctionBackbone", "as_backbone", "load_callable"]
 
-FORMS = (
-    "hf:ID, timm:NAME, npy:FILE, module:function or a short name (sagl backbones "
-    "lists them)"
-)
-
 
 class FunctionBackbone:
     """A function of a list of samples, and what it embeds.
@@ -194,6 +189,8 @@ def load_callable(path: str, *, name: str, side: Kind | None = None) -> Backbone
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise ValueError(f"{name}: {error}") from None
+        from sagl.features.backbones import FORMS
+
         raise ValueError(
             f"{name}: no module {error.name!r}, here or installed; a backbone is "
             f"{FORMS}"

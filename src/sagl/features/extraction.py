@@ -342,10 +342,10 @@ class _Prepared(Dataset[dict[str, Any]]):
 
 
 def _reason(error: Exception) -> str:
-    said = " ".join(str(error).split())
-    if isinstance(error, ValueError) and said:  # Unreadable among them
-        return said
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    message = " ".join(str(error).split())
+    if isinstance(error, ValueError) and message:  # Unreadable among them
+        return message
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 @contextmanager

@@ -130,8 +130,8 @@ def load_huggingface(
         sample = backbone.prepare(small_sample(kind))
         once, again = backbone.embed([sample]), backbone.embed([sample])
     except (RuntimeError, KeyError, AttributeError) as error:
-        said = " ".join(str(error).split())
-        raise ValueError(f"{name}: cannot be used to embed: {said}") from None
+        message = " ".join(str(error).split())
+        raise ValueError(f"{name}: cannot be used to embed: {message}") from None
     if not torch.equal(once, again):
         raise ValueError(
             f"{name}: gives other features each time (it hides parts of its input at "
@@ -261,11 +261,11 @@ def pool_tokens(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
     >>> [pool_tokens(states, mask, p).item() for p in ("mean", "cls", "last", "max")]
     [2.0, 1.0, 3.0, 3.0]
     """
-    there = mask.unsqueeze(-1).bool()
+    kept = mask.unsqueeze(-1).bool()
     if pooling == "max":
-        return states.masked_fill(~there, -torch.inf).amax(dim=1)
+        return states.masked_fill(~kept, -torch.inf).amax(dim=1)
     if pooling == "mean":
-        total = states.masked_fill(~there, 0).sum(dim=1)
+        total = states.masked_fill(~kept, 0).sum(dim=1)
         return total / mask.sum(dim=1, keepdim=True).clamp_min(1)
     first = mask.int().argmax(dim=1)
     last = mask.shape[1] - 1 - mask.int().flip(1).argmax(dim=1)
@@ -290,8 +290,8 @@ def _image_inputs(transformers: Any, place: Mapping[str, Any]) -> Inputs:
 
 
 def _process(processor: Any, image: Any) -> dict[str, Tensor]:
-    made = processor(images=image, return_tensors="pt")
-    return {k: made[k][0] for k in processor.model_input_names if k in made}
+    encoded = processor(images=image, return_tensors="pt")
+    return {k: encoded[k][0] for k in processor.model_input_names if k in encoded}
 
 
 def process_dinov3(settings: Mapping[str, Any], image: Any) -> dict[str, Tensor]:
@@ -361,14 +361,14 @@ def _tokenize(
 ) -> dict[str, Tensor]:
     """Rows of equal length, (b, longest of them)."""
     texts = [settings["prefix"] + text for text in texts]
-    made = tokenizer(
+    encoded = tokenizer(
         [text.lower() for text in texts] if settings["lower"] else texts,
         truncation=True,
         max_length=settings["longest"],
         padding="max_length" if settings["filled"] else True,
         return_tensors="pt",
     )
-    return {"input_ids": made["input_ids"]} if settings["filled"] else dict(made)
+    return {"input_ids": encoded["input_ids"]} if settings["filled"] else dict(encoded)
 
 
 def _positions(model: nn.Module) -> int | None:

@@ -90,26 +90,26 @@ def reading(source: str | Path) -> Iterator[Any]:
 
 def _reason(error: BaseException) -> str:
     """Why a model could not be read, and what helps."""
-    said = " ".join(str(error).split())
-    if "trust_remote_code" in said:
+    message = " ".join(str(error).split())
+    if "trust_remote_code" in message:
         return (
             "it brings code of its own, which is not run; use a model that "
             "transformers knows, or allow it (--trust-remote-code) if you trust it"
         )
-    if "timm" in said and isinstance(error, ImportError):
+    if "timm" in message and isinstance(error, ImportError):
         return 'it needs timm: pip install "sagl[timm]"'
-    if "torchvision" in f"{said} {error.__cause__}":
+    if "torchvision" in f"{message} {error.__cause__}":
         return torchvision_cure()
     if isinstance(error, pickle.UnpicklingError):
         return (
             "its weights are stored as pickle and hold more than tensors, which is "
             "not read; save the model once more, as safetensors"
         )
-    if isinstance(error, SafetensorError) or "PytorchStreamReader" in said:
-        return f"its weights are damaged or cut short ({said}); copy them again"
-    if "no file named" in said:
-        return f"{said.rstrip('.')}; copy the whole directory of the model"
-    return said
+    if isinstance(error, SafetensorError) or "PytorchStreamReader" in message:
+        return f"its weights are damaged or cut short ({message}); copy them again"
+    if "no file named" in message:
+        return f"{message.rstrip('.')}; copy the whole directory of the model"
+    return message
 
 
 def find_model(

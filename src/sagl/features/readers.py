@@ -98,9 +98,9 @@ def open_samples(
     reader = _find_reader(str(source))
     for name, value in options.items():
         if name not in reader.options and (name, value) != ("kind", "image"):
-            raise ValueError(  # what would have no effect is a mistake
-                f"{source}: {reader.what} takes no --{name.replace('_', '-')} ({value})"
-            )
+            # What would have no effect is a mistake.
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{source}: {reader.title} takes no {option} ({value})")
     taken = {name: options[name] for name in reader.options if name in options}
     samples = reader.open(str(source), **taken)
     repeat = first_repeat(samples.ids)
@@ -141,7 +141,7 @@ def absolute(record: Mapping[str, Any]) -> dict[str, Any]:
 class _Reader(NamedTuple):
     """How a source is opened, what it is called, and the options that it takes."""
 
-    what: str
+    title: str
     options: tuple[str, ...]
     open: Callable[..., ListedSamples]
 

@@ -77,19 +77,19 @@ def reading(path: Path, cure: str = "copy or write it again") -> Iterator[None]:
         ) from None
 
 
-def choose_key(path: Path, key: str | None, names: list[str], what: str) -> str:
+def choose_key(path: Path, key: str | None, names: list[str], part: str) -> str:
     """The array or column of a file to read: ``key``, or the only one there is."""
     listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
     if not names:
-        raise file_error(path, f"holds no {what}; save at least one")
+        raise file_error(path, f"holds no {part}; save at least one")
     if key is None and len(names) > 1:
         raise file_error(
             path,
-            f"holds {len(names)} {what}s ({listed}); choose one by its key, "
+            f"holds {len(names)} {part}s ({listed}); choose one by its key, "
             f"{path.name}::KEY on the command line",
         )
     if key is not None and key not in names:
-        raise file_error(path, f"has no {what} {key!r}; choose one of: {listed}")
+        raise file_error(path, f"has no {part} {key!r}; choose one of: {listed}")
     return names[0] if key is None else key
 
 
@@ -277,7 +277,7 @@ def choose_columns(
 
 
 def check_filled(
-    path: Path, column: str, values: Sequence[str | None], what: str
+    path: Path, column: str, values: Sequence[str | None], meaning: str
 ) -> list[str]:
     """Ids, labels or paths of which none may be missing."""
     filled = []
@@ -285,7 +285,7 @@ def check_filled(
         if value is None or not value.strip() or not is_unicode(value):
             raise file_error(
                 path,
-                f"row {row} (counting from 0), column {column!r}: the {what} is "
+                f"row {row} (counting from 0), column {column!r}: the {meaning} is "
                 "missing or not proper Unicode; fill it or drop the row",
             )
         filled.append(value)

@@ -177,14 +177,14 @@ def _find_part(directory: Path, wanted: Sequence[str] | None) -> Part:
 
 
 def _chosen(
-    directory: Path, there: list[str], wanted: Sequence[str] | None
+    directory: Path, names: list[str], wanted: Sequence[str] | None
 ) -> list[str]:
     for name in wanted or ():
-        if name not in there:
+        if name not in names:
             raise ValueError(
-                f"{directory}: there is no view {name!r}, only {', '.join(there)}"
+                f"{directory}: there is no view {name!r}, only {', '.join(names)}"
             )
-    return there if wanted is None else list(wanted)
+    return names if wanted is None else list(wanted)
 
 
 def _part(value: dict[str, Any]) -> Part:

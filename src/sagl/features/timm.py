@@ -70,15 +70,15 @@ def _labels(pretrained: dict[str, Any]) -> str | None:
 
 
 def _reason(timm: Any, identifier: str, error: Exception) -> str:
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     if isinstance(error, OSError):
         return (
-            f"its weights cannot be had ({said}); download them where there is a "
+            f"its weights cannot be had ({message}); download them where there is a "
             "network and point HF_HOME at them"
         )
     names = timm.list_models(pretrained=True)
-    if "Unknown model" not in said and identifier in names:
-        return said
+    if "Unknown model" not in message and identifier in names:
+        return message
     close = difflib.get_close_matches(identifier, names, n=3)
     hint = f"; did you mean timm:{' or timm:'.join(close)}?" if close else ""
-    return f"timm has no pretrained model of this name ({said}){hint}"
+    return f"timm has no pretrained model of this name ({message}){hint}"

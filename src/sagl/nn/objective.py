@@ -69,7 +69,7 @@ def alignment(
 
 
 class Loss(NamedTuple):
-    """The weighted sum, the three terms it is made of, unweighted, and the labels."""
+    """The weighted sum, the terms it is made of, unweighted, and the labels."""
 
     total: Tensor
     pseudo_label: Tensor
@@ -77,9 +77,12 @@ class Loss(NamedTuple):
     alignment: Tensor
     labels: Tensor  # (n,) the cluster on which the views agree
 
-    def terms(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The four numbers, without the labels."""
-        return self.total, self.pseudo_label, self.diversity, self.alignment
+    def terms(self) -> tuple[Tensor, ...]:
+        """The numbers, without the labels."""
+        return self[:-1]
+
+
+TERMS = Loss._fields[1:-1]  # as records of the history name them
 
 
 @dataclass(frozen=True)

@@ -98,13 +98,13 @@ def three_levels(
     model: SAGL, views: Views, rows: NDArray[np.int64] | None = None
 ) -> dict[str, dict[str, NDArray[Any]]]:
     """Per view: features as given, after the linear map (z), and as represented (p)."""
-    some = model.check_views(views if rows is None else views[np.sort(rows)])
-    originals = some.take(np.arange(len(some)))
+    chosen = model.check_views(views if rows is None else views[np.sort(rows)])
+    originals = chosen.take(np.arange(len(chosen)))
     linear = anchor_features(model.network_, [torch.from_numpy(h) for h in originals])
-    final = np.split(model.transform(some), len(some.names), axis=1)
+    final = np.split(model.transform(chosen), len(chosen.names), axis=1)
     return {
         name: dict(zip(LEVELS, (h, z.cpu().numpy(), p), strict=True))
-        for name, h, z, p in zip(some.names, originals, linear, final, strict=True)
+        for name, h, z, p in zip(chosen.names, originals, linear, final, strict=True)
     }
 
 
@@ -123,12 +123,12 @@ def lay_out(
     seed: int = 0,
 ) -> Layout:
     """t-SNE of the representations, else of the graph, else a disc per cluster."""
-    features, what = representations, "representations"
+    features, basis = representations, "representations"
     if features is None and graph is not None and len(labels) > _GRAPH_COMPONENTS:
-        features, what = graph_features(graph, seed), "neighbours in the graph"
+        features, basis = graph_features(graph, seed), "neighbours in the graph"
     if features is not None:
         points = tsne(features, labels, seed=seed)
-        return Layout(points, f"Near points have similar {what} (t-SNE).")
+        return Layout(points, f"Near points have similar {basis} (t-SNE).")
     return Layout(
         discs(labels, confidence),
         "Each cluster is a disc with its most confident samples in the middle; how "

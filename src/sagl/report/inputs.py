@@ -143,7 +143,7 @@ def open_inputs(
         inputs = with_samples(inputs, open_samples(source), source)
     elif "reader" in record:
         try:
-            inputs = with_samples(inputs, reopen(record), str(record["path"]))
+            inputs = with_samples(inputs, reopen(record), str(record["source"]))
         except (ValueError, KeyError, TypeError, OSError) as error:
             inputs = inputs.noted(f"Pictures and texts are not shown: {error}")
     if labels is not None:
@@ -161,11 +161,11 @@ def open_inputs(
     return inputs
 
 
-def check_length(length: int, n: int, what: str, run: Path) -> None:
+def check_length(length: int, n: int, name: str, run: Path) -> None:
     """Refuse what has not one entry per sample of the run."""
     if length != n:
         raise ValueError(
-            f"{what}: {length:,} samples, but {run} was fitted on {n:,}; give those "
+            f"{name}: {length:,} samples, but {run} was fitted on {n:,}; give those "
             "of the fit, in the same order"
         )
 
@@ -191,26 +191,26 @@ def _with_store(inputs: Inputs, place: Path, config: dict[str, Any]) -> Inputs:
 
 
 def _join(
-    ids: Sequence[str], there: Sequence[str], place: str
+    ids: Sequence[str], known: Sequence[str], place: str
 ) -> tuple[Sequence[str], NDArray[np.int64]]:
     """The samples' ids, and where each is among those that are there.
 
     Samples that have numbers instead of names take the names of as many others.
     """
     numbered = all(name == str(row) for row, name in enumerate(ids))
-    if numbered and len(ids) == len(there):
-        return list(there), np.arange(len(ids))
-    return ids, _positions(ids, there, place)
+    if numbered and len(ids) == len(known):
+        return list(known), np.arange(len(ids))
+    return ids, _positions(ids, known, place)
 
 
 def _positions(
-    ids: Sequence[str], there: Sequence[str | None], place: str
+    ids: Sequence[str], known: Sequence[str | None], place: str
 ) -> NDArray[np.int64]:
-    position = {name: i for i, name in enumerate(there)}
+    position = {name: i for i, name in enumerate(known)}
     missing = next((name for name in ids if name not in position), None)
     if missing is not None:
         raise ValueError(
-            f"{place}: it has {len(there):,} samples, and none with the id "
+            f"{place}: it has {len(known):,} samples, and none with the id "
             f"{missing!r}; give what the run was fitted on"
         )
     return np.array([position[name] for name in ids])
@@ -354,10 +354,10 @@ def check_names(
                 f"{path}: there is no cluster {cluster}; {run} has {n_clusters}"
             )
     for row, name in names.wrong.items():
-        there = ids[row] if 0 <= row < len(ids) else None
-        if there != name:
-            what = "not there" if there is None else repr(there)
+        sample = ids[row] if 0 <= row < len(ids) else None
+        if sample != name:
+            actual = "not there" if sample is None else repr(sample)
             raise ValueError(
-                f"{path}: row {row} is marked as {name!r}, but it is {what}; give "
+                f"{path}: row {row} is marked as {name!r}, but it is {actual}; give "
                 "the same --store or --source as for the report they come from"
             )

@@ -67,7 +67,7 @@ def write_report(
     graph: bool | None = None,
     parquet: Path | None = None,
     device: str = "auto",
-    progress: Progress = lambda what: None,
+    progress: Progress = lambda stage: None,
 ) -> dict[str, Any]:
     """Write the report of a run and say what is in it.
 
@@ -113,8 +113,8 @@ def write_report(
         # First those in the lists of the clusters, then others at random.
         others = np.setdiff1d(rows, data.listed)
         more = np.random.default_rng(0).permutation(others)[:_THUMBNAILS]
-        some = [*data.listed, *more.tolist()][: max(_THUMBNAILS, len(data.listed))]
-        images = make_thumbnails(sorted(some), inputs.sample)
+        pictured = [*data.listed, *more.tolist()][: max(_THUMBNAILS, len(data.listed))]
+        images = make_thumbnails(sorted(pictured), inputs.sample)
     progress("page")
     write_text(out, render(data, drawings, warnings, images, rows))
     if parquet is not None:

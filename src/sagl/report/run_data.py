@@ -107,7 +107,7 @@ def collect(
     *,
     graph: bool | None = None,
     device: str = "auto",
-    progress: Progress = lambda what: None,
+    progress: Progress = lambda stage: None,
 ) -> RunData:
     """Read the run and compute what its views, where given, allow.
 

@@ -194,10 +194,10 @@ def check_order(data: RunData) -> Iterator[Concern]:
     n_batches = max(1, min(len(data) // size, _ORDER_ROWS // size))
     starts = np.linspace(0, len(data) - size, n_batches).astype(np.int64)
     rows = np.unique((starts[:, None] + np.arange(size)).ravel())
-    some = views[rows]
+    sampled = views[rows]
     shuffled = np.random.default_rng(0).permutation(len(rows))
-    in_file = predict_in_batches(data.model, some, size)
-    mixed = predict_in_batches(data.model, some, size, shuffled)
+    in_file = predict_in_batches(data.model, sampled, size)
+    mixed = predict_in_batches(data.model, sampled, size, shuffled)
     # Any two orders differ a little. It is the file's own that must not stand out:
     # in it, batches agree with the run's clusters more or less than in a random one.
     agree = [float((labels == data.labels[rows]).mean()) for labels in (in_file, mixed)]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sagl.nn.network import Network
-from sagl.nn.objective import Objective
+from sagl.nn.objective import TERMS, Objective
 from sagl.training.feed import Feed, Rows
 from sagl.training.sampler import epoch_batches, step_seed
 from sagl.training.step import FlatParameters, loss_and_gradients
@@ -148,15 +148,9 @@ class Trainer:
         return self.partitions[which].index_select(0, index)
 
     def _record(self) -> None:
-        total, label, spread, agreement = (self._sums / self._since_record).tolist()
-        record: Record = {
-            "step": self.step,
-            "epoch": self.epoch,
-            "loss": total,
-            "pseudo_label": label,
-            "diversity": spread,
-            "alignment": agreement,
-        }
+        total, *terms = (self._sums / self._since_record).tolist()
+        record: Record = {"step": self.step, "epoch": self.epoch, "loss": total}
+        record |= dict(zip(TERMS, terms, strict=True))
         if self.partitions is None:  # else clusters are given, and not always the same
             record["changed"] = int(self._changed) / self._seen
             record["clusters"] = int((torch.bincount(self.labels + 1)[1:] > 0).sum())
@@ -189,7 +183,7 @@ class Trainer:
 
     def _clear_sums(self) -> None:
         device = self.labels.device
-        self._sums = torch.zeros(4, device=device)
+        self._sums = torch.zeros(1 + len(TERMS), device=device)
         self._changed = torch.zeros((), dtype=torch.int64, device=device)
         self._seen = 0
         self._since_record = 0

@@ -10,7 +10,7 @@ from tests.report.figures.looked_at import check
 
 def trials(n=40, seed=0):
     rng = np.random.default_rng(seed)
-    found = [
+    settings = [
         {
             "learning_rate": float(10 ** rng.uniform(-4, -2)),
             "gamma": float(rng.choice([5.0, 10.0, 20.0])),
@@ -21,35 +21,35 @@ def trials(n=40, seed=0):
         }
         for _ in range(n)
     ]
-    return found, rng.uniform(0.4, 0.8, n)
+    return settings, rng.uniform(0.4, 0.8, n)
 
 
 def test_points_are_the_trials(tmp_path):
-    found, scores = trials()
-    axes = draw_sweep(found, scores, measure="agreement")
+    tried, scores = trials()
+    axes = draw_sweep(tried, scores, measure="agreement")
     names = [ax.get_xlabel() for ax in axes]
     assert names == ["learning_rate", "gamma", "gate", "batch_size", "self_loops"]
     rate = axes[0].collections[0].get_offsets()
-    np.testing.assert_allclose(rate[:, 0], [t["learning_rate"] for t in found])
+    np.testing.assert_allclose(rate[:, 0], [t["learning_rate"] for t in tried])
     np.testing.assert_allclose(rate[:, 1], scores)
     assert axes[0].get_xscale() == axes[3].get_xscale() == "log"
     assert axes[1].get_xscale() == "linear"
-    kinds = [text.get_text() for text in axes[2].get_xticklabels()]
+    ticks = [text.get_text() for text in axes[2].get_xticklabels()]
     places = axes[2].collections[0].get_offsets()[:, 0]
-    assert [kinds[int(p)] for p in places] == [t["gate"] for t in found]
+    assert [ticks[int(p)] for p in places] == [t["gate"] for t in tried]
     best = int(np.argmax(scores))
     ring = axes[1].collections[1].get_offsets()
-    np.testing.assert_allclose(ring, [[found[best]["gamma"], scores[best]]])
-    assert f"gate = {found[best]['gate']}" in words(axes[0]).caption
+    np.testing.assert_allclose(ring, [[tried[best]["gamma"], scores[best]]])
+    assert f"gate = {tried[best]['gate']}" in words(axes[0]).caption
     assert [bool(ax.get_ylabel()) for ax in axes] == [True, False, False, True, False]
     check(axes[0], tmp_path, unnamed=("y",))  # the first panel of a row names it
 
 
 def test_failed_trials_and_missing_settings():
-    found, scores = trials(6)
+    tried, scores = trials(6)
     scores[2] = np.nan
-    del found[3]["gate"]
-    check(draw_sweep(found, scores)[0], unnamed=("y",))
+    del tried[3]["gate"]
+    check(draw_sweep(tried, scores)[0], unnamed=("y",))
 
 
 def test_one_setting():

@@ -14,19 +14,19 @@ def levels(n, n_clusters, seed=0):
     labels = np.arange(n) % n_clusters
     centers = 30 * rng.normal(size=(n_clusters, 2))
     noise = rng.normal(size=(3, n, 2))
-    found = {
+    points = {
         "original features": 30 * noise[0],
         "linear features": centers[labels] + 15 * noise[1],
         "representations": centers[labels] + 2 * noise[2],
     }
-    return found, labels
+    return points, labels
 
 
 def test_points_have_their_places_and_colours(tmp_path):
-    found, labels = levels(500, 10)
-    axes = draw_tsne_levels(found, labels, name="dino")
+    places, labels = levels(500, 10)
+    axes = draw_tsne_levels(places, labels, name="dino")
     colours = cluster_colours(10)
-    for ax, (name, xy) in zip(axes, found.items(), strict=True):
+    for ax, (name, xy) in zip(axes, places.items(), strict=True):
         assert ax.get_title() == name
         [points] = ax.collections
         shown = {
@@ -40,8 +40,8 @@ def test_points_have_their_places_and_colours(tmp_path):
 
 
 def test_numbers_of_clusters_do_not_collide():
-    found, labels = levels(4000, 200)
-    axes = draw_tsne_levels(found, labels)
+    points, labels = levels(4000, 200)
+    axes = draw_tsne_levels(points, labels)
     texts = axes[-1].texts
     assert 10 < len(texts) <= 24
     figure = axes[0].figure
@@ -54,19 +54,19 @@ def test_numbers_of_clusters_do_not_collide():
 
 
 def test_each_number_is_at_its_cluster():
-    found, labels = levels(300, 3)
-    axes = draw_tsne_levels(found, labels)
+    points, labels = levels(300, 3)
+    axes = draw_tsne_levels(points, labels)
     for text in axes[-1].texts:
         cluster = int(text.get_text())
-        expected = np.median(found["representations"][labels == cluster], axis=0)
+        expected = np.median(points["representations"][labels == cluster], axis=0)
         np.testing.assert_allclose(text.get_position(), expected)
 
 
 def test_many_points_are_pixels_and_the_file_stays_small(tmp_path):
     from sagl.report import save
 
-    found, labels = levels(5000, 10)
-    axes = draw_tsne_levels(found, labels)
+    points, labels = levels(5000, 10)
+    axes = draw_tsne_levels(points, labels)
     assert axes[0].collections[0].get_rasterized()
     save(axes[0], tmp_path / "tsne.svg")
     assert (tmp_path / "tsne.svg").stat().st_size < 600e3
@@ -75,21 +75,21 @@ def test_many_points_are_pixels_and_the_file_stays_small(tmp_path):
 def test_one_level_and_given_axes():
     from matplotlib.figure import Figure
 
-    found, labels = levels(50, 2)
+    points, labels = levels(50, 2)
     mine = Figure().subplots()
-    one = {"representations": found["representations"]}
+    one = {"representations": points["representations"]}
     assert draw_tsne_levels(one, labels, axes=[mine]) == [mine]
     check(draw_tsne_levels(one, labels)[0])
 
 
 def test_bad_input_is_refused():
-    found, labels = levels(50, 2)
+    points, labels = levels(50, 2)
     with pytest.raises(ValueError, match="original features: expected 49 finite"):
-        draw_tsne_levels(found, labels[1:])
+        draw_tsne_levels(points, labels[1:])
     with pytest.raises(ValueError, match="no levels given"):
         draw_tsne_levels({}, labels)
     with pytest.raises(ValueError, match="1 axes for 3 levels"):
-        draw_tsne_levels(found, labels, axes=[None])
-    found["linear features"][3] = np.nan
+        draw_tsne_levels(points, labels, axes=[None])
+    points["linear features"][3] = np.nan
     with pytest.raises(ValueError, match="linear features: expected 50 finite"):
-        draw_tsne_levels(found, labels)
+        draw_tsne_levels(points, labels)

@@ -65,15 +65,16 @@ def draw_graph(
     _name_clusters(ax, clusters.codes, [str(name) for name in clusters.names])
     ticks = {"ticks": style.log_ticks(low, high), "format": "{x:g}"}
     style.colour_bar(ax, image, "attention, times that of an even spread", **ticks)
-    what = "graph" if name is None else f"graph of {name}"
-    title = what[0].upper() + what[1:]
+    subject = "graph" if name is None else f"graph of {name}"
+    title = subject[0].upper() + subject[1:]
     across = "sample attended to, by cluster"
     style.name_axes(ax, across, "sample, by cluster", title)
     return style.describe(
         ax,
-        alt=f"The {what} as an image, {n:,} samples sorted by {len(clusters.names):,} "
-        f"clusters: {inside:.1%} of the weight lies in the blocks on the diagonal.",
-        caption=f"The {what}, sorted by cluster. {sparsity_ratio(csr):.3%} of all "
+        alt=f"The {subject} as an image, {n:,} samples sorted by "
+        f"{len(clusters.names):,} clusters: {inside:.1%} of the weight lies in the "
+        "blocks on the diagonal.",
+        caption=f"The {subject}, sorted by cluster. {sparsity_ratio(csr):.3%} of all "
         f"pairs are linked, {csr.nnz / n:,.1f} per sample; {inside:.1%} of the weight "
         "stays inside the clusters.",
     )

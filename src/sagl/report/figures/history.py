@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from sagl.nn.objective import TERMS
 from sagl.report import style
-
-_TERMS = ("pseudo_label", "diversity", "alignment")
 
 
 @style.styled
@@ -23,7 +22,7 @@ def draw_losses(
     beta: float | None = None,
     axes: Sequence[style.Axes] | None = None,
 ) -> list[style.Axes]:
-    """The total loss above, its three terms below, over the optimiser's steps.
+    """The total loss above, its terms below, over the optimiser's steps.
 
     Parameters
     ----------
@@ -37,7 +36,7 @@ def draw_losses(
     """
     if not history:
         raise ValueError("the history is empty: there is nothing to draw")
-    terms = {key: key.replace("_", "-") for key in _TERMS if key in history[0]}
+    terms = {key: key.replace("_", "-") for key in TERMS if key in history[0]}
     for i, record in enumerate(history):
         missing = [key for key in ("step", "loss", *terms) if key not in record]
         if missing:
