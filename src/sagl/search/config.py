@@ -71,7 +71,7 @@ class SearchConfig:
     view_power: float = 3.0
     trust: float = 0.5
     size_power: float = 0.75
-    size_margin: float = 0.06
+    size_margin: float = 0.07
     attention: float = 0.5
     sharpness: float = 25.0
     vote: float = 1.0
