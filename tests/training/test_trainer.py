@@ -296,6 +296,33 @@ class TestCallbacks:
     def test_the_base_class_does_nothing(self, three):
         trainer_of(three, seeded_network(three), callbacks=[Callback()]).run()
 
+    def test_an_error_ends_the_training_for_all_of_them(self, three):
+        """A progress bar must be closed, and the parameters be the network's own."""
+
+        class Fail(Callback):
+            def on_step(self, trainer):
+                raise KeyboardInterrupt
+
+        ended = []
+
+        class End(Callback):
+            def on_train_end(self, trainer):
+                ended.append((trainer.step, trainer.finished))
+
+        network = seeded_network(three)
+        trainer = trainer_of(three, network, callbacks=[End(), Fail(), End()])
+        with pytest.raises(KeyboardInterrupt):
+            trainer.run()
+        assert ended == [(1, False), (1, False)]
+        assert not network.training
+        assert all(p.grad is None for p in network.parameters())
+
+    def test_training_that_ended_is_finished(self, three):
+        trainer = trainer_of(three, seeded_network(three))
+        assert not trainer.finished
+        trainer.run()
+        assert trainer.finished
+
     def test_stop_ends_the_training_at_the_record(self, three):
         trainer = trainer_of(
             three, seeded_network(three), callbacks=[StopAt(27, "on_record")]

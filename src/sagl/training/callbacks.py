@@ -24,7 +24,7 @@ class Callback:
         """After a record was added to ``trainer.history``."""
 
     def on_train_end(self, trainer: Trainer) -> None:
-        """After the last step."""
+        """After the last step, or after an error: then not ``trainer.finished``."""
 
 
 class ProgressBar(Callback):

@@ -64,7 +64,8 @@ class Checkpointer(Callback):
             self.write(trainer)
 
     def on_train_end(self, trainer: Trainer) -> None:
-        self.write(trainer)
+        if trainer.finished:  # else it may be in the middle of an epoch, or diverged
+            self.write(trainer)
 
     def write(self, trainer: Trainer) -> None:
         tensors = {f"network.{k}": v for k, v in trainer.network.state_dict().items()}

@@ -44,7 +44,7 @@ class Trainer:
     ----------
     network, objective, feed, plan, device, callbacks
     partitions : sequence of Tensor (n,), optional
-        Clusters found by a search, the best first. Every other step is aimed at the
+        Clusters of each sample, the best partition first. Every other step is aimed at the
         best, the ones between at any: where partitions differ nobody knows the truth,
         and a graph that has learned one of them by heart knows less than before.
 
@@ -58,6 +58,8 @@ class Trainer:
         The last pseudo-label of each sample, −1 before its first.
     stop : bool
         Set by a callback to end training after the current record.
+    finished : bool
+        Whether training came to its end: not while it runs, nor after an error.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Trainer:
         self.step = 0
         self.epoch = 0
         self.stop = False
+        self.finished = False
         self.history: list[Record] = []
         self.labels = torch.full((len(feed),), -1, device=device)
         self._generator = torch.Generator(device)
@@ -91,17 +94,20 @@ class Trainer:
     def run(self) -> None:
         """Train from the current state to the end of the plan."""
         self.network.train()
-        for callback in self.callbacks:
-            callback.on_train_begin(self)
-        while self.step < self.plan.steps and not self.stop:
-            self._run_epoch()
-            if self._since_record >= _RECORD_STEPS or self.step == self.plan.steps:
-                self._record()
-        self._check_finite()
-        self.network.eval()
-        for callback in self.callbacks:
-            callback.on_train_end(self)
-        self._flat.release()
+        try:
+            for callback in self.callbacks:
+                callback.on_train_begin(self)
+            while self.step < self.plan.steps and not self.stop:
+                self._run_epoch()
+                if self._since_record >= _RECORD_STEPS or self.step == self.plan.steps:
+                    self._record()
+            self._check_finite()
+            self.finished = True
+        finally:
+            self.network.eval()
+            for callback in self.callbacks:
+                callback.on_train_end(self)
+            self._flat.release()
 
     def _run_epoch(self) -> None:
         plan = self.plan
