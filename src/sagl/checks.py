@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -43,3 +43,16 @@ def number(
         limit = "finite" if below == math.inf else f"below {below}"
         raise ValueError(f"{name} must be {bound} and {limit}; got {value!r}")
     return real
+
+
+def check_choice(name: str, value: Any, names: Any) -> None:
+    """Refuse a value that the ``Literal`` type ``names`` does not list.
+
+    >>> from typing import Literal
+    >>> check_choice("graph", "full", Literal["sparse", "dense"])
+    Traceback (most recent call last):
+    ValueError: graph must be one of 'sparse', 'dense'; got 'full'
+    """
+    if value not in get_args(names):
+        listed = ", ".join(repr(each) for each in get_args(names))
+        raise ValueError(f"{name} must be one of {listed}; got {value!r}")

@@ -25,9 +25,8 @@ from sagl.model import (
     fit_model,
     with_anchors,
 )
-from sagl.nn.inference import Answer
+from sagl.nn.inference import Answer, Voters
 from sagl.nn.network import Network
-from sagl.nn.voters import Voters
 from sagl.parameters import Parameters, documented
 from sagl.prediction import answers, graph_of_all_views, graphs_of, most_likely
 from sagl.run import damaged, plain, read_run, write_run
@@ -218,8 +217,8 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator, Parameters):  # type: 
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Representations p of all views side by side, (n_samples, L · n_clusters)."""
-        told = self.answers(X)
-        return np.concatenate([torch.cat(a.p, dim=1).cpu().numpy() for a in told])
+        rows = [torch.cat(answer.p, dim=1).cpu().numpy() for answer in self.answers(X)]
+        return np.concatenate(rows)
 
     def answers(self, X: Any) -> Iterator[Answer]:
         """Probabilities and representations together, a block of samples at a time."""

@@ -1,4 +1,4 @@
-"""A fitted model: a network, whom new samples attend to, what the fit found out."""
+"""A fitted model: a network, whom new samples attend to, labels and measures."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sagl.nn.inference import Predictor, anchor_features
+from sagl.nn.inference import Predictor, Voters, anchor_features
 from sagl.nn.network import Network
-from sagl.nn.voters import Voters
 from sagl.pipeline import fit_network
 from sagl.prediction import anchors_from, choose, most_likely, sparsity_of
 from sagl.search.anneal import Sizes
@@ -223,8 +222,8 @@ def _trained(
         best, score = trainers[choice.best], choice.score
         stability = _Stability(choice.rows, choice.stability)
     model = with_anchors(best.network, settings, views)
-    found = replace(model, history=best.history, n_steps=best.step, score=score)
-    return found, stability
+    model.history, model.n_steps, model.score = best.history, best.step, score
+    return model, stability
 
 
 def _train_one(

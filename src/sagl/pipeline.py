@@ -6,7 +6,7 @@
    sample attends by weights that were trained on the other half, so that the graph
    cannot confirm what it has learned by heart. The search goes on with that graph.
 3. The network is trained on all samples of the search, its heads are ridge regressions
-   to the clusters that were found, and its confidence is set to how often samples keep
+   to those clusters, and its confidence is set to how often samples keep
    their cluster under other starts.
 """
 
@@ -47,7 +47,7 @@ _MAX_SHARPENING = 20.0
 
 
 class Fitted(NamedTuple):
-    """What the pipeline found out; the network it was given is the model."""
+    """Clusters and measures of a fit; the network it was given is the model."""
 
     rows: NDArray[np.int64]  # of the samples that the search looked at
     labels: Tensor  # their clusters

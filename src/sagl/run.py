@@ -29,7 +29,7 @@ from torch import Tensor
 from sagl._version import __version__
 from sagl.features.files import prediction_table, read_prediction_table
 from sagl.model import Model, build_network
-from sagl.nn.voters import Voters
+from sagl.nn.inference import Voters
 from sagl.search.config import SearchConfig
 from sagl.search.count import ClusterCount
 from sagl.search.score import Score

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sagl.checks import flag, integer, number
-from sagl.nn.choices import check_choice
+from sagl.checks import check_choice, flag, integer, number
 from sagl.nn.gate import GateForm
 from sagl.nn.network import GateInput, GraphForm
 from sagl.nn.objective import (

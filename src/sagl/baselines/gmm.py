@@ -18,7 +18,7 @@ from sagl.baselines.base import (
     standardized,
     whole,
 )
-from sagl.nn.choices import check_choice
+from sagl.checks import check_choice
 from sagl.nn.inference import exact_matmul
 from sagl.views import Views
 

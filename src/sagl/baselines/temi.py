@@ -23,7 +23,7 @@ from sagl.baselines.base import (
     usable_neighbours,
     whole,
 )
-from sagl.nn.choices import check_choice
+from sagl.checks import check_choice
 from sagl.nn.encoder import uniform_fan_in
 from sagl.nn.inference import exact_matmul
 from sagl.training.feed import Normalization

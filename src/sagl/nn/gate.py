@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from sagl.nn.choices import check_choice
+from sagl.checks import check_choice
 from sagl.nn.encoder import Product, uniform_fan_in
 
 GateForm = Literal["none", "shrink", "sharpen"]

@@ -30,7 +30,6 @@ from sagl.nn.network import (
     concatenate,
     side_by_side,
 )
-from sagl.nn.voters import Voters, ballot
 
 _MANTISSA = 53  # bits that float64 holds exactly
 # Scores held at once. The number of rows in a block depends on anchors and voters, and
@@ -67,6 +66,30 @@ def transductive_probabilities(
 ) -> Tensor:
     """q, (n, C), when all samples attend to each other: one graph over all."""
     return network.vote(network.log_q(whole_set(network, blocks)))
+
+
+class Voters(NamedTuple):
+    """Of runs of sagl 0.1: samples with known clusters that vote for those near them.
+
+    Attributes
+    ----------
+    features : list of Tensor (v, d)
+        Standardised rows of length one, per view, in float16.
+    labels : Tensor (v,)
+        The cluster of each.
+    shares : list of float
+        How much each view counts; one in all.
+    nearest : int
+        How many of the nearest vote, in each view.
+    weight : float
+        What a vote of one mind adds to the representation of its cluster.
+    """
+
+    features: list[Tensor]
+    labels: Tensor
+    shares: list[float]
+    nearest: int
+    weight: float
 
 
 class Answer(NamedTuple):
@@ -131,11 +154,11 @@ class Predictor:
             for view, h in zip(self.views, features, strict=True)
         ]
         p = self._representations(rows)
-        told = torch.stack(p)
+        logits = torch.stack(p)
         if self.voters is not None:  # who fills up the block need not ask them
             votes = self._votes([unit_rows(h)[:n] for h in rows], self.voters)
-            told[:, :n] += self.voters.weight * votes
-        q = self.vote(torch.log_softmax(told, dim=-1))
+            logits[:, :n] += self.voters.weight * votes
+        q = self.vote(torch.log_softmax(logits, dim=-1))
         return Answer(q[:n], [view[:n] for view in p])
 
     def _prepared(self, features: Sequence[Tensor]) -> list[Tensor]:
@@ -146,14 +169,17 @@ class Predictor:
     def _votes(self, rows: Sequence[Tensor], voters: Voters) -> Tensor:
         """The share of each cluster among the voters nearest to rows of length one."""
         labels = voters.labels.to(self.device)
-        n_clusters = len(self.views[0].bias)
-        votes = torch.zeros((), dtype=torch.float64, device=self.device)
+        n, k = len(rows[0]), voters.nearest
+        shape = (n, len(self.views[0].bias))
+        votes = torch.zeros(shape, dtype=torch.float64, device=self.device)
+        one = votes.new_ones(()).expand(n, k)
         for h, columns, share in zip(
             rows, self._electorate, voters.shares, strict=True
         ):
             cosines = _on_grid(h, _bits(len(columns)), dim=1) @ columns
-            found = cosines.topk(voters.nearest, dim=1).indices
-            votes = votes + share * ballot(found, labels, n_clusters)
+            nearest = cosines.topk(k, dim=1).indices
+            counts = torch.zeros_like(votes).scatter_add_(1, labels[nearest], one)
+            votes += share * (counts / k)
         return votes
 
     def _representations(self, rows: Sequence[Tensor]) -> list[Tensor]:

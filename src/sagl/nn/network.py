@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from sagl.checks import check_choice
 from sagl.nn.attention import attend, check_dropout
-from sagl.nn.choices import check_choice
 from sagl.nn.encoder import LinearEncoder, Product
 from sagl.nn.entmax import check_alpha
 from sagl.nn.gate import GateForm, SparsityGate, row_factor

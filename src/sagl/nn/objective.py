@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from sagl.nn.choices import check_choice
+from sagl.checks import check_choice
 from sagl.nn.network import stacked, vote
 
 PseudoLabelForm = Literal["log", "linear"]

@@ -183,14 +183,14 @@ def _positions(mask: Tensor, limit: float) -> Tensor | None:
     """
     flat = mask.view(-1)
     if flat.numel() % 8:
-        found = flat.nonzero().squeeze(1)
+        positions = flat.nonzero().squeeze(1)
     else:
         words = flat.view(torch.int64).nonzero().squeeze(1)
         if len(words) > limit * flat.numel():
             return None
         word, byte = flat.view(-1, 8).index_select(0, words).nonzero(as_tuple=True)
-        found = words.index_select(0, word) * 8 + byte
-    return None if len(found) > limit * flat.numel() else found
+        positions = words.index_select(0, word) * 8 + byte
+    return None if len(positions) > limit * flat.numel() else positions
 
 
 def non_zeros(block: Tensor) -> Sparse:

@@ -9,7 +9,7 @@
 ``proposals``  spectral clusters of the graph, consensus of several partitions
 ``moves``      two clusters merged and another split at once
 ``candidates`` many proposals, annealed and moved, the best one by score
-``journal``    what was found so far, kept for a search that may be killed
+``journal``    partitions so far, kept for a search that may be killed
 ``unequal``    clusters of unequal sizes, where they are told apart better
 ``stability``  which samples keep their cluster when the search starts elsewhere
 ``count``      how many clusters there are

@@ -55,24 +55,24 @@ def search(
         Given partitions, the best first, before the last round of moves: the space with
         what has been learned from them, by which all are then compared anew.
     journal : Journal, optional
-        Keeps what is found, for a search that may be killed.
+        Keeps each partition, for a search that may be killed.
     on_candidate : callable, optional
         Called after each candidate, for progress.
     """
     C = n_clusters
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     keep = journal or Journal()
 
     def add(
         compute: Callable[[], Tensor], origin: str, *, own_start: bool = False
     ) -> Tensor:
         labels = keep(compute)
-        found.append(Candidate(labels, origin, score(space, labels, C), own_start))
+        candidates.append(Candidate(labels, origin, score(space, labels, C), own_start))
         on_candidate()
         return labels
 
     def agree() -> None:
-        best = [candidate.labels for candidate in sorted(found, key=_by_score)]
+        best = [candidate.labels for candidate in sorted(candidates, key=_by_score)]
         for size in _COMMITTEES:
 
             def committee(members: Sequence[Tensor] = best[:size]) -> Tensor:
@@ -97,19 +97,21 @@ def search(
     agree()
     for turn in range(_ROUNDS):
         if learn is not None and turn == _ROUNDS - 1:
-            space = learn([c.labels for c in sorted(found, key=_by_score)])
-            found[:] = [c._replace(score=score(space, c.labels, C)) for c in found]
-        best = min(found, key=_by_score).labels
+            space = learn([c.labels for c in sorted(candidates, key=_by_score)])
+            candidates[:] = [
+                c._replace(score=score(space, c.labels, C)) for c in candidates
+            ]
+        best = min(candidates, key=_by_score).labels
         labels = add(partial(split_and_merge, space, best, C), "moves")
         add(partial(reanneal, space, labels, C), "moves, annealed")
         agree()
-    return sorted(found, key=_by_score), space
+    return sorted(candidates, key=_by_score), space
 
 
-def reproduced(found: Sequence[Candidate], n_clusters: int) -> NDArray[np.float64]:
+def reproduced(candidates: Sequence[Candidate], n_clusters: int) -> NDArray[np.float64]:
     """How stable each sample's cluster in the best candidate is under other starts."""
-    others = [c.labels.cpu().numpy() for c in found[1:] if c.own_start]
-    return stability(found[0].labels.cpu().numpy(), others, n_clusters)
+    others = [c.labels.cpu().numpy() for c in candidates[1:] if c.own_start]
+    return stability(candidates[0].labels.cpu().numpy(), others, n_clusters)
 
 
 def candidates_of(starts: int) -> int:

@@ -107,13 +107,13 @@ def default_candidates(n_samples: int) -> list[int]:
     [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 21, 24]
     """
     most = max(2, min(_MOST, n_samples // _PER_CLUSTER))
-    found = [2]
+    numbers = [2]
     while True:
-        last = found[-1]
+        last = numbers[-1]
         more = last + 1 if last < _EVERY_UP_TO else round(last * _GROWTH)
         if more > most:
-            return found
-        found.append(more)
+            return numbers
+        numbers.append(more)
 
 
 @torch.no_grad()
@@ -148,7 +148,7 @@ def _try(
     n_clusters: int,
     seed: int,
 ) -> CountPoint:
-    told, everywhere = [], []
+    nats, everywhere = [], []
     for i, space in enumerate(spaces):
         if i % 2:
             start = spectral_labels(space, n_clusters, seed + i)
@@ -156,14 +156,14 @@ def _try(
         else:
             start = _random_start(space, n_clusters, seed + i)
             labels = anneal(space, start, hot=_HOT, steps=_STEPS)
-        told.append(_information(space, fits[i], labels, n_clusters))
+        nats.append(_information(space, fits[i], labels, n_clusters))
         everywhere.append(_carried_over(space, labels, views, n_clusters))
     agreement = np.eye(len(spaces))
     for i, j in combinations(range(len(spaces)), 2):
         agreement[i, j] = agreement[j, i] = adjusted_rand_score(
             everywhere[i], everywhere[j]
         )
-    return _point(n_clusters, np.array(told), agreement)
+    return _point(n_clusters, np.array(nats), agreement)
 
 
 def _information(
@@ -196,19 +196,19 @@ def _carried_over(
     Y = one_hot(labels, n_clusters)
     Y = Y - Y.mean(dim=0)
     z = [x @ fit.weights(Y) for x, fit in zip(views, space.fits, strict=True)]
-    found: NDArray[np.int64] = sum(z[1:], start=z[0]).argmax(dim=1).cpu().numpy()
-    return found
+    everyone: NDArray[np.int64] = sum(z[1:], start=z[0]).argmax(dim=1).cpu().numpy()
+    return everyone
 
 
 def _point(
-    n_clusters: int, told: NDArray[np.float64], agreement: NDArray[np.float64]
+    n_clusters: int, nats: NDArray[np.float64], agreement: NDArray[np.float64]
 ) -> CountPoint:
     """Value of a candidate, and its deviation by leaving out one partition in turn."""
-    n = len(told)
+    n = len(nats)
 
     def parts(kept: NDArray[np.int64]) -> tuple[float, float]:
         pairs = agreement[np.ix_(kept, kept)][np.triu_indices(len(kept), 1)]
-        return float(told[kept].mean()), float(pairs.mean())
+        return float(nats[kept].mean()), float(pairs.mean())
 
     every = np.arange(n)
     information, agreed = parts(every)

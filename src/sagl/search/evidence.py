@@ -62,8 +62,8 @@ def left_out_evidence(space: Space, labels: Tensor, n_clusters: int) -> list[Ten
 
 def mistaken(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
     """As ``score.confusion``, with clusters of any size told apart fairly."""
-    found = left_out_evidence(space, labels, n_clusters)
-    return space.mean([joint(e.argmax(dim=1), labels, n_clusters) for e in found])
+    views = left_out_evidence(space, labels, n_clusters)
+    return space.mean([joint(e.argmax(dim=1), labels, n_clusters) for e in views])
 
 
 def left_out(space: Space, Y: Tensor) -> Tensor:
@@ -129,9 +129,9 @@ def evidence(space: Space, labels: Tensor, n_clusters: int) -> Evidence:
     """
     share = torch.bincount(labels, minlength=n_clusters).double() / len(labels)
     entropy = -float(torch.special.xlogy(share, share).sum())
-    told = neighbour_information(space, labels, n_clusters)
-    found = left_out_evidence(space, labels, n_clusters)
-    for weight, e in zip(space.weights, found, strict=True):
+    information = neighbour_information(space, labels, n_clusters)
+    views = left_out_evidence(space, labels, n_clusters)
+    for weight, e in zip(space.weights, views, strict=True):
         own = e.log_softmax(dim=1).gather(1, labels[:, None]).clamp_min(_LEAST)
-        told += weight * (entropy + float(own.mean()))
-    return Evidence(told, entropy, space.config.size_power)
+        information += weight * (entropy + float(own.mean()))
+    return Evidence(information, entropy, space.config.size_power)

@@ -1,4 +1,4 @@
-"""What a search has found so far, on disk: a killed one goes on where it was."""
+"""The partitions of a search so far, on disk: a killed one goes on where it was."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTITIONS = "partitions"
 
 
 class Journal:
-    """Partitions in the order in which they are found.
+    """Partitions in the order in which a search comes to them.
 
     Each is computed unless it is known, which makes a search that is started again the
     same as one that was never interrupted.

@@ -52,10 +52,10 @@ def split_and_merge(
         if not starts:
             break
         left -= len(starts)
-        for found in anneal_new(space, starts, near, graph, steps=_STEPS, sizes=sizes):
-            value = _value(space, found, n_clusters, sizes)
+        for moved in anneal_new(space, starts, near, graph, steps=_STEPS, sizes=sizes):
+            value = _value(space, moved, n_clusters, sizes)
             if value > best:
-                best, labels, queue = value, found, None
+                best, labels, queue = value, moved, None
     return labels
 
 
@@ -87,7 +87,7 @@ def _proposals(
     confused = mistaken if sizes == "any" else confusion
     pairs = _alike(confused(space, labels, n_clusters))[:considered]
     halves = _halves(space, labels, n_clusters)[:considered]
-    found = []
+    starts = []
     ranked = product(enumerate(pairs), enumerate(halves))
     for (_, (kept, gone)), (_, half) in sorted(ranked, key=lambda m: m[0][0] + m[1][0]):
         split = int(labels[half[0]])
@@ -95,8 +95,8 @@ def _proposals(
             moved = torch.where(labels == gone, kept, labels)
             moved[half] = gone
             new = torch.tensor([kept, gone, split], device=labels.device)
-            found.append(Start(moved, new))
-    return found
+            starts.append(Start(moved, new))
+    return starts
 
 
 def _alike(confused: Tensor) -> list[tuple[int, int]]:
@@ -130,5 +130,5 @@ def _halves(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
         if len(half) > 0:  # else all members are the same sample
             second[half] = True
             halves[cluster] = half
-    told = split_information(space, labels, n_clusters, second).tolist()
-    return [halves[cluster] for cluster in sorted(halves, key=lambda c: -told[c])]
+    nats = split_information(space, labels, n_clusters, second).tolist()
+    return [halves[cluster] for cluster in sorted(halves, key=lambda c: -nats[c])]

@@ -94,7 +94,7 @@ def split_information(
     """
     C = n_clusters
     halves = labels + C * second
-    told = torch.zeros(C, dtype=torch.float64, device=labels.device)
+    information = torch.zeros(C, dtype=torch.float64, device=labels.device)
     for weight, table in neighbour_tables(space, halves, 2 * C):
         table = table.double()
         p = (table / table.sum()).reshape(2, C, 2, C)
@@ -109,13 +109,13 @@ def split_information(
         cells += _xlogx(within).sum(dim=(1, 2)) - _xlogx(whole[k, k])
         margin, halved = whole.sum(dim=1), parts.sum(dim=2)  # (C,); (2, C)
         margins = _xlogx(margin).sum() + _xlogx(halved).sum(dim=0) - _xlogx(margin)
-        told += weight * (cells - 2 * margins)
-    return told
+        information += weight * (cells - 2 * margins)
+    return information
 
 
 def _xlogx(p: Tensor) -> Tensor:
-    found: Tensor = torch.special.xlogy(p, p)
-    return found
+    product: Tensor = torch.special.xlogy(p, p)
+    return product
 
 
 def confusion(space: Space, labels: Tensor, n_clusters: int) -> Tensor:

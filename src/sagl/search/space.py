@@ -83,8 +83,8 @@ class Ridge:
 
     def weights(self, targets: Tensor) -> Tensor:
         """(d, C) for targets (n, C) of mean zero."""
-        found: Tensor = self._basis @ (self._half.T @ targets)
-        return found
+        weights: Tensor = self._basis @ (self._half.T @ targets)
+        return weights
 
     def left_out(self, targets: Tensor) -> Tensor:
         """What the fit to all other samples predicts for each sample, (n, C).
@@ -265,12 +265,12 @@ def affinity(x: Tensor, neighbours: int) -> CSR:
     """
     n = len(x)
     count = min(neighbours, n - 1)
-    near = torch.arange(n, device=x.device)[:, None].expand(n, count).flatten()
-    found, cosines = nearest_neighbours(unit_rows(x), count)
+    own = torch.arange(n, device=x.device)[:, None].expand(n, count).flatten()
+    near, cosines = nearest_neighbours(unit_rows(x), count)
     squared = (2 - 2 * cosines).clamp_min(1e-6)
     width = squared[:, -1].sqrt()
-    weight = (-squared / (width[:, None] * width[found])).exp().flatten() / 2
-    rows, cols = torch.cat([near, found.flatten()]), torch.cat([found.flatten(), near])
+    weight = (-squared / (width[:, None] * width[near])).exp().flatten() / 2
+    rows, cols = torch.cat([own, near.flatten()]), torch.cat([near.flatten(), own])
     return from_edges(rows, cols, torch.cat([weight, weight]), n)
 
 

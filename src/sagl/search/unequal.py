@@ -30,46 +30,46 @@ from sagl.search.space import Space
 
 ClusterSizes = Literal["auto", "balanced", "any"]
 
-_STARTS = 2  # of k-means, beside the even clusters
+_STARTS = 2  # of k-means, beside the balanced clusters
 
 
 def unequal(
     space: Space,
     n_clusters: int,
     seed: int,
-    even: Sequence[Candidate],
+    balanced: Sequence[Candidate],
     *,
     doubted: bool = True,
     journal: Journal | None = None,
     on_step: Callable[[], object] = lambda: None,
 ) -> list[Candidate] | None:
-    """Candidates of unequal sizes, the best first; None where even ones are as good.
+    """Candidates of unequal sizes, the best first; None where others are as good.
 
     Parameters
     ----------
     space : Space
     n_clusters, seed : int
-    even : sequence of Candidate
-        What ``search`` found.
+    balanced : sequence of Candidate
+        Of equal sizes, from ``search``, the best first.
     doubted : bool
         Whether evidence is asked for. If not, the answer is never None.
     journal : Journal, optional
-        Keeps what is found, for a search that may be killed.
+        Keeps each partition, for a search that may be killed.
     on_step : callable
-        Told of each of ``steps_of(starts)`` steps, unless it ends early.
+        Called at each of ``steps_of(starts)`` steps, unless it ends early.
     """
     C = n_clusters
     # Neighbours in each view alone judge the moves: those in the attention graph are so
     # few and near that crumbs look whole to them.
     space = space.attending(None)
-    labels = even[0].labels
+    labels = balanced[0].labels
 
     def let_go(start: Tensor) -> Tensor:
         return reanneal(space, start, C, sizes="any")
 
-    def value(found: Tensor) -> float:
+    def value(labels: Tensor) -> float:
         on_step()
-        return evidence(space, found, C).value
+        return evidence(space, labels, C).value
 
     def from_centres(start: int) -> Tensor:
         centres = centre_labels(space, C, (seed + start) % 2**32)
@@ -80,13 +80,13 @@ def unequal(
         return filled(space, labels, C)  # fewer clusters always seem better
 
     keep = journal or Journal()
-    others = [keep(partial(let_go, c.labels)) for c in even if c.own_start]
+    others = [keep(partial(let_go, c.labels)) for c in balanced if c.own_start]
     starts = [keep(partial(let_go, labels)), *others]
     starts += [keep(partial(from_centres, start)) for start in range(_STARTS)]
     best = max(starts, key=value)
     best = keep(partial(moved, best))
     on_step()
-    gained = clarity(space, best, C) - clarity(space, even[0].labels, C)
+    gained = clarity(space, best, C) - clarity(space, balanced[0].labels, C)
     if doubted and gained <= space.config.size_margin:
         return None
     return [

@@ -36,9 +36,9 @@ def weigh(space: Space, n_clusters: int, seed: int) -> Space:
     for place, owner in zip(space.alone(), space.owners, strict=True):
         known = [
             graph_information(place, labels, n_clusters)
-            for view, found in enumerate(partitions)
+            for view, of_view in enumerate(partitions)
             if view != owner
-            for labels in found
+            for labels in of_view
         ]
         unknown.append(math.log(n_clusters) - sum(known) / len(known))
     least = _LEAST * math.log(n_clusters)

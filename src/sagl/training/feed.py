@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sagl.nn.choices import check_choice
+from sagl.checks import check_choice
 from sagl.nn.network import Network
 from sagl.views import Views
 

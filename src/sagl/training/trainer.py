@@ -44,9 +44,9 @@ class Trainer:
     ----------
     network, objective, feed, plan, device, callbacks
     partitions : sequence of Tensor (n,), optional
-        Clusters of each sample, the best partition first. Every other step is aimed at the
-        best, the ones between at any: where partitions differ nobody knows the truth,
-        and a graph that has learned one of them by heart knows less than before.
+        Clusters of the samples, the best partition first. Every other step is aimed at
+        the best, the ones between at any: where partitions differ nobody knows the
+        truth, and a graph that has learned one of them by heart knows less than before.
 
     Attributes
     ----------

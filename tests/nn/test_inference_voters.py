@@ -2,14 +2,10 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sagl.nn import Network
-from sagl.nn.inference import Predictor, anchor_features
-from sagl.nn.voters import Voters, ballot
+from sagl.nn.inference import Predictor, Voters, anchor_features
 
-checked = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 WIDTHS, C = (7, 30), 5
 
 
@@ -37,18 +33,6 @@ def anchors(network):
 def voters():
     rows = [unit(h).half() for h in features(60, seed=3)]
     return Voters(rows, torch.arange(60) % C, [0.75, 0.25], nearest=4, weight=1.5)
-
-
-@checked
-@given(
-    st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=1),
-    st.lists(st.integers(0, 4), min_size=10, max_size=10),
-)
-def test_a_ballot_counts_heads(found, labels):
-    shares = ballot(torch.tensor(found), torch.tensor(labels), C)
-    for row, positions in zip(shares.tolist(), found, strict=True):
-        said = [labels[position] for position in positions]
-        assert row == pytest.approx([said.count(k) / 3 for k in range(C)])
 
 
 def test_votes_are_added_to_what_the_views_say(network, anchors, voters):
