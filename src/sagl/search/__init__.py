@@ -5,7 +5,7 @@
 ``evidence``   what speaks for each cluster, whatever the sizes of the clusters
 ``anneal``     soft labels that sharpen while maps and graph learn to predict them
 ``weights``    how much each view counts
-``spectral``   eigenvectors of an affinity, and clusters among their rows
+``spectral``   k-means, and eigenvectors of an affinity to run it on
 ``proposals``  spectral clusters of the graph, consensus of several partitions
 ``moves``      two clusters merged and another split at once
 ``candidates`` many proposals, annealed and moved, the best one by score

@@ -54,10 +54,14 @@ def log_odds(p: Tensor, membership: Tensor) -> Tensor:
 def left_out_evidence(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
     """Per view, what speaks for each cluster without the sample's own label, (n, C)."""
     Y = one_hot(labels, n_clusters)
-    share = Y.mean(dim=0)
-    prior = share.clamp_min(1e-9).log()
-    predicted = [fit.left_out(Y - share) for fit in space.fits]
-    return [space.config.trust * log_odds(z, Y) + prior for z in predicted]
+    centred = Y - Y.mean(dim=0)
+    return [_with_prior(space, fit.left_out(centred), Y) for fit in space.fits]
+
+
+def _with_prior(space: Space, p: Tensor, Y: Tensor) -> Tensor:
+    """Log odds by predictions p of clusters Y, as far as trusted, and their shares."""
+    prior = Y.mean(dim=0).clamp_min(1e-9).log()
+    return space.config.trust * log_odds(p, Y) + prior
 
 
 def mistaken(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
@@ -81,12 +85,8 @@ def recall(space: Space, labels: Tensor, n_clusters: int) -> float:
     is not counted.
     """
     Y = one_hot(labels, n_clusters)
-    share = Y.mean(dim=0)
-    used = share > 0
-    e = (
-        space.config.trust * log_odds(left_out(space, Y), Y)
-        + share.clamp_min(1e-9).log()
-    )
+    used = Y.any(dim=0)
+    e = _with_prior(space, left_out(space, Y), Y)
     known = joint(labels, e.argmax(dim=1), n_clusters)
     return float((known.diagonal()[used] / known.sum(dim=1)[used]).mean())
 

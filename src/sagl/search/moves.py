@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from sagl.search.anneal import Sizes, Start, anneal_new, outlook
-from sagl.search.centres import halved
 from sagl.search.evidence import evidence, mistaken
 from sagl.search.score import confusion, score, split_information
 from sagl.search.space import Space
@@ -23,6 +22,7 @@ from sagl.search.space import Space
 _STEPS = 10  # of annealing, per proposal
 _AT_ONCE, _ENTRIES = 10, 1 << 25  # proposals annealed side by side; their soft labels
 _DIVISIBLE = 4  # samples that a cluster must have to be split
+_POWER_STEPS, _MAX_MOVES = 10, 30  # of 2-means: for its first cut, and of samples
 
 
 def split_and_merge(
@@ -132,3 +132,28 @@ def _halves(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
             halves[cluster] = half
     nats = split_information(space, labels, n_clusters, second).tolist()
     return [halves[cluster] for cluster in sorted(halves, key=lambda c: -nats[c])]
+
+
+def halved(rows: Tensor) -> Tensor:
+    """Which rows of (n, d) are in the second of two clusters: 2-means, (n,) of bool.
+
+    From a cut across the direction in which rows differ most, so without chance, and
+    many times as fast as scikit-learn's on the few samples of one cluster. None where
+    all rows are alike.
+    """
+    centred = rows - rows.mean(dim=0)
+    direction = centred[centred.square().sum(dim=1).argmax()]
+    for _ in range(_POWER_STEPS):
+        direction = (centred @ direction) @ centred
+        direction = direction / direction.norm().clamp_min(1e-30)
+    side = centred @ direction > 0
+    for _ in range(_MAX_MOVES):
+        if side.all() or not side.any():
+            break
+        first, second = centred[~side].mean(dim=0), centred[side].mean(dim=0)
+        middle = (second + first) / 2
+        moved = (centred - middle) @ (second - first) > 0
+        if torch.equal(moved, side):
+            break
+        side = moved
+    return side

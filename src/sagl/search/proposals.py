@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 from torch import Tensor
 
-from sagl.search.centres import kmeans_labels
 from sagl.search.space import Space
-from sagl.search.spectral import cluster_directions, leading_eigenvectors
+from sagl.search.spectral import (
+    cluster_directions,
+    kmeans_labels,
+    leading_eigenvectors,
+)
 
 _KMEANS_STARTS = 3
 

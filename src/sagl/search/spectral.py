@@ -1,15 +1,16 @@
-"""Leading eigenvectors of an affinity, and clusters among their rows."""
+"""k-means, and leading eigenvectors of an affinity to run it on."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.sparse.linalg import ArpackError, eigsh, lobpcg
-
-from sagl.search.centres import kmeans_labels
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 _DENSE_ROWS = 500
 
@@ -46,3 +47,14 @@ def cluster_directions(
     """k-means on the directions of rows."""
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(min=1e-12)
     return kmeans_labels(rows, n_clusters, seed, starts)
+
+
+def kmeans_labels(
+    rows: NDArray[np.floating], n_clusters: int, seed: int, starts: int
+) -> NDArray[np.int64]:
+    """Labels 0 … C − 1 of rows (n, d). With fewer distinct rows some stay unused."""
+    kmeans = KMeans(n_clusters, n_init=starts, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Number of distinct", ConvergenceWarning)
+        labels: NDArray[np.int64] = kmeans.fit_predict(rows).astype(np.int64)
+    return labels
