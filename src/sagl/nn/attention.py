@@ -15,6 +15,9 @@ largest can have weight. What has weight is kept as a CSR matrix, and the aggreg
 and the whole backward pass touch nothing else: one dense product in a training step,
 where dense attention does six. Blocks in which most entries survive (the start of
 training) are kept dense instead.
+
+Processor time of a training step relative to the dense one, sharp scores, 10 clusters:
+1.8 for batches of 100, 0.5 for 600, 0.05 for 3,000 (benchmarks/attention_paths.py).
 """
 
 from __future__ import annotations

@@ -4,6 +4,10 @@ What a small batch costs is not arithmetic but operations: several microseconds 
 and autograd doubles them. This is the network and the objective once more, all views
 at once and their gradient written out, in a third of the operations. It must equal what
 autograd makes of ``Network`` and ``Objective``; the tests hold it to that.
+
+It takes 0.60 of autograd's time for batches of 100 and 10 clusters, 0.76 for 222 and
+37, 0.9 from 500 on (benchmarks/attention_paths.py): it is for the recipes that train
+on the views' consensus, not for the default, whose steps have a target.
 """
 
 from __future__ import annotations
