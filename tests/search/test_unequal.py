@@ -10,7 +10,7 @@ from sagl.search.candidates import search
 from sagl.search.evidence import log_odds, recall
 from sagl.search.score import score
 from sagl.search.unequal import steps_of, unequal
-from tests.search.conftest import EQUAL, blobs, space_of
+from tests.search.conftest import EQUAL, blobs, configured, space_of
 
 C = 5
 
@@ -63,6 +63,19 @@ def test_equal_clusters_stay(equal):
     space, truth, even = equal
     assert clustering_accuracy(truth, even[0].labels) > 0.95
     assert unequal(space, C, 0, even) is None
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [
+        {"fewer_errors": 0.0},  # none may be left
+        {"more_information": 2.0},  # all that views and neighbours could tell
+    ],
+)
+def test_both_demands_must_be_met(uneven, even_of_uneven, demand):
+    space = configured(uneven[0], proposals=4)
+    assert unequal(space, C, 0, even_of_uneven) is not None
+    assert unequal(configured(space, **demand), C, 0, even_of_uneven) is None
 
 
 def test_without_doubt_they_are_let_go_all_the_same(equal):
