@@ -25,6 +25,7 @@ from sagl.pipeline import (
 from sagl.search.candidates import search
 from sagl.search.evidence import left_out
 from sagl.search.journal import Journal
+from sagl.search.proposals import centre_labels
 from sagl.search.score import score
 from sagl.search.space import Space, one_hot
 from sagl.training.feed import Feed, set_standardization
@@ -300,6 +301,21 @@ class TestFit:
         assert min(model.view_weights_[:2]) > 2 * model.view_weights_[2]
         network_weights = model.network_.view_weights.tolist()
         assert network_weights == pytest.approx(model.view_weights_)
+
+    def test_samples_and_starts_are_as_many_as_configured(self, monkeypatch):
+        views, _ = clustered_views(200, spread=1.0)
+        starts = []
+
+        def spy(place, n_clusters, seed):
+            starts.append(len(place))
+            return centre_labels(place, n_clusters, seed)
+
+        monkeypatch.setattr("sagl.search.candidates.centre_labels", spy)
+        few = {**QUICK, "starts": 3, "rows": 40, "rows_per_cluster": 20}
+        options = SAGL(C, steps=2, n_restarts=2, search=few, random_state=0)
+        _, _, fitted = fitted_network(views, options)
+        assert starts == [80] * 6
+        assert len(fitted.labels) == len(np.unique(fitted.rows)) == 80
 
     def test_confidence_is_set_to_stability(self):
         views, _ = clustered_views(200, spread=4.0)
