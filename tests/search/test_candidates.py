@@ -265,7 +265,7 @@ class TestSearch:
         with pytest.raises(KeyboardInterrupt):
             search(space, C, 3, starts=3, journal=Journal(tmp_path, {"run": 1}, 0.0))
         computed.clear()
-        monkeypatch.setattr("sagl.search.candidates.anneal", killed_after(1))
+        monkeypatch.setattr("sagl.search.candidates.anneal", killed_after(None))
         again, _ = search(
             space, C, 3, starts=3, journal=Journal(tmp_path, {"run": 1}, 0.0)
         )
