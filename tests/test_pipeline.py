@@ -1,31 +1,46 @@
 """Search, learned graph, heads, calibration: the default as a whole and in parts."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sagl import SAGL, Views
+from sagl import SAGL, Views, pipeline
 from sagl.evaluation import clustering_accuracy
+from sagl.model import build_network
+from sagl.nn.inference import anchor_features
 from sagl.nn.network import Network
 from sagl.pipeline import (
     attention_among,
+    calibrate,
     cross_fitted,
     inverse_temperature,
     set_heads,
     start_network,
     train,
 )
+from sagl.search.candidates import search
 from sagl.search.evidence import left_out
-from sagl.search.space import one_hot
+from sagl.search.journal import Journal
+from sagl.search.proposals import centre_labels
+from sagl.search.score import score
+from sagl.search.space import Space, one_hot
+from sagl.training.feed import Feed, set_standardization
 from tests.conftest import clustered_views
 from tests.nn.slow import slow_entmax
-from tests.search.conftest import UNEVEN, blobs, space_of
+from tests.search.conftest import UNEVEN, blobs, configured, space_of
 
 checked = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 CPU = torch.device("cpu")
 C = 4
+QUICK = {
+    "starts": 2,
+    "proposals": 4,
+    "steps": 20,
+}  # where it is not quality that counts
 
 
 def network_for(space, n_clusters=C, **options):
@@ -55,9 +70,29 @@ def inside(graph, labels):
     return float((graph.entries * same).sum() / len(labels))
 
 
+def said_by_heads(network, features):
+    """The mean over views of what heads say, (n, C)."""
+    said = [
+        view.linear(h).values + view.bias
+        for view, h in zip(network.view_networks, features, strict=True)
+    ]
+    return torch.stack(said).mean(dim=0)
+
+
+def fitted_network(views, options, journal=None):
+    """A network fitted by the pipeline alone, its settings, and what was found."""
+    settings = options.resolved(len(views))
+    network = build_network(settings, views.widths, torch.Generator().manual_seed(0))
+    set_standardization(network, views, "standard")
+    fitted = pipeline.fit_network(network, views, settings, CPU, journal=journal)
+    return network, settings, fitted
+
+
 class TestStart:
-    def test_scores_are_cosines_along_principal_directions(self, started):
+    @pytest.mark.parametrize("sharpness", [25.0, 9.0])
+    def test_scores_are_cosines_along_principal_directions(self, started, sharpness):
         space, _, features, network = started
+        start_network(network, configured(space, sharpness=sharpness), seed=0)
         for view, x, h in zip(
             network.view_networks, space.views, features, strict=True
         ):
@@ -68,7 +103,8 @@ class TestStart:
             z = x @ directions[:D].T
             z = z / z.norm(dim=1).mean()
             scores = linear.queries @ linear.keys.T / D**0.5
-            torch.testing.assert_close(scores, 25 * z @ z.T, rtol=0.05, atol=0.5)
+            expected = sharpness * z @ z.T
+            torch.testing.assert_close(scores, expected, rtol=0.05, atol=0.5)
             assert not torch.equal(view.U, view.V)
 
     def test_views_attend_together_by_their_weights(self, started):
@@ -88,6 +124,26 @@ class TestStart:
         torch.testing.assert_close(
             graph.tensor().to_dense(), expected, atol=1e-4, rtol=0
         )
+
+
+class TestSpace:
+    def test_each_view_is_there_on_both_scales(self):
+        """With columns of deviation 1, and divided by the root of their deviation."""
+        views, _ = clustered_views(90)
+        loud = {name: h * np.arange(1, h.shape[1] + 1) for name, h in views.items()}
+        views, rows = Views(loud), np.arange(0, 90, 2)
+        options = SAGL(C, search={"neighbour_share": 0.5}, random_state=0)
+        network = network_for(space_of(views))
+        set_standardization(network, views, "standard")
+        features = Feed(views, network, CPU)(rows)
+        space = pipeline.space_of(views, rows, features, options.resolved(90), CPU)
+        assert (space.n_views, len(space.views)) == (2, 4)
+        for power, scale in ((1.0, space.views[:2]), (0.5, space.views[2:])):
+            for h, x in zip(loud.values(), scale, strict=True):
+                expected = ((h - h.mean(axis=0)) / h.std(axis=0) ** power)[rows]
+                expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+                np.testing.assert_allclose(x, expected, atol=1e-5)
+        assert space.neighbours == round(0.5 * len(rows) / C)
 
 
 class TestLearning:
@@ -121,51 +177,73 @@ class TestLearning:
 
     def test_the_search_uses_the_graph_that_was_learned(self, monkeypatch):
         views, truth = clustered_views(200, spread=2.0)
-        seen = []
+        graphs = []
 
-        def spy(space, n_clusters, seed, *, learn, **options):
-            trained = learn([torch.from_numpy(truth)] * 2)
-            seen.extend([space.attention, trained.attention])
-            return original(space, n_clusters, seed, learn=learn, **options)
+        def spy(space, *args, **options):
+            candidates, trained = search(space, *args, **options)
+            graphs.extend([space.attention, trained.attention])
+            for candidate in candidates:
+                assert candidate.score == score(trained, candidate.labels, C)
+            return candidates, trained
 
-        from sagl.search.candidates import search as original
-
-        monkeypatch.setattr("sagl.pipeline.search", spy)
-        SAGL(C, steps=60, random_state=0).fit(views)
-        first, learned = seen
+        monkeypatch.setattr(pipeline, "search", spy)
+        SAGL(C, steps=60, search=QUICK, random_state=0).fit(views)
+        first, learned = graphs
+        assert first is not None
         labels = torch.from_numpy(truth)
-        assert inside(learned, labels) > inside(first, labels) + 0.02
+        assert inside(learned, labels) > inside(first, labels) + 0.005
 
 
 class TestHeads:
     def test_together_they_say_what_regressions_say_of_samples_left_out(self, started):
         space, truth, features, network = started
-        space = space.weighted([3.0, 1.0])
+        space = configured(space.weighted([3.0, 1.0]), vote=2.5)
         of_samples_left_out = set_heads(network, space, truth, "balanced")
-        said = [
-            view.linear(h).values + view.bias
-            for view, h in zip(network.view_networks, features, strict=True)
-        ]
         p = left_out(space, one_hot(truth, C))
         expected = (p - p.mean(dim=0)) / p.std(dim=0)
         torch.testing.assert_close(of_samples_left_out, expected)
         # Those of training samples, so a little surer of what they were fitted to.
-        mean = torch.stack(said).mean(dim=0)
+        mean = said_by_heads(network, features)
         correlation = torch.corrcoef(torch.stack([mean.flatten(), expected.flatten()]))
         assert float(correlation[0, 1]) > 0.95
         assert float(mean.std()) == pytest.approx(1.0, abs=0.2)
-        assert float(network.graph_weight) == space.config.vote
+        assert float(network.graph_weight) == 2.5
+
+    def test_views_count_by_their_weights(self, started):
+        """The mean of the heads is the weighted mean of the regressions."""
+        space, truth, features, network = started
+        space = space.weighted([3.0, 1.0])
+        Y = one_hot(truth, C)
+        set_heads(network, space, truth, "balanced")
+        p = left_out(space, Y)
+        fitted = [
+            x @ fit.weights(Y - Y.mean(dim=0))
+            for x, fit in zip(space.views, space.fits, strict=True)
+        ]
+        fitted = 0.75 * fitted[0] + 0.25 * fitted[1]
+        expected = (fitted - p.mean(dim=0)) / p.std(dim=0)
+        torch.testing.assert_close(
+            said_by_heads(network, features), expected, atol=1e-4, rtol=1e-4
+        )
+
+    def test_who_looks_like_nobody_is_put_into_the_largest_of_unequal_clusters(self):
+        """Where views know nothing, the prior decides."""
+        generator = torch.Generator().manual_seed(0)
+        noise = torch.randn(300, 6, generator=generator)
+        space = Space([noise - noise.mean(dim=0)], 10)
+        labels = torch.arange(300) % 10
+        labels = (labels > 6).long() + (labels > 8).long()  # 210, 60 and 30
+        network = network_for(space, 3)
+        set_heads(network, space, labels, "any")
+        said = said_by_heads(network, [10 * x for x in space.views]).argmax(dim=1)
+        assert (said == 0).float().mean() > 0.9
 
     @pytest.mark.parametrize("sizes", ["balanced", "any"])
     def test_nobody_is_put_into_a_cluster_that_was_empty(self, problem, sizes):
         space, truth = problem
         network = network_for(space, C + 1)
         set_heads(network, space, truth, sizes)
-        values = [
-            view.linear(10 * x).values + view.bias
-            for view, x in zip(network.view_networks, space.views, strict=True)
-        ]
-        mean = torch.stack(values).mean(dim=0)
+        mean = said_by_heads(network, [10 * x for x in space.views])
         assert torch.isfinite(mean).all()
         assert (mean[:, C] < mean[:, :C].amax(dim=1) - 5).all()
 
@@ -176,11 +254,8 @@ class TestHeads:
         for sizes in ("balanced", "any"):
             network = network_for(space, 5)
             set_heads(network, space, labels, sizes)
-            values = [
-                view.linear(10 * x).values + view.bias
-                for view, x in zip(network.view_networks, space.views, strict=True)
-            ]
-            said = torch.stack(values).mean(dim=0).argmax(dim=1)
+            features = [10 * x for x in space.views]
+            said = said_by_heads(network, features).argmax(dim=1)
             right[sizes] = float((said == labels).float().mean())
         assert right["any"] >= right["balanced"]
         assert right["any"] > 0.95
@@ -194,6 +269,102 @@ def test_mean_confidence_is_what_was_asked_for(wanted, seed):
     q = torch.softmax(factor * p, dim=-1)
     assert float(q.amax(dim=-1).mean()) == pytest.approx(wanted, abs=1e-3)
     assert inverse_temperature(p, 1.0) > 19  # nobody is ever that sure
+
+
+def test_calibration_is_one_temperature_for_heads_and_neighbours(started):
+    space, truth, features, network = started
+    p = set_heads(network, space, truth, "balanced")
+    votes = attention_among(network, features).tensor() @ one_hot(truth, C)
+    before = [network.graph_weight.clone()]
+    before += [each.clone() for v in network.view_networks for each in (v.head, v.bias)]
+    for wanted in (0.5, 0.9):
+        calibrate(network, features, truth, p, wanted)
+        after = [network.graph_weight]
+        after += [each for v in network.view_networks for each in (v.head, v.bias)]
+        factor = float(after[0] / before[0])
+        for one, other in zip(before, after, strict=True):
+            torch.testing.assert_close(other, factor * one)
+        q = torch.softmax(factor * (p + before[0] * votes), dim=1)
+        assert float(q.amax(dim=1).mean()) == pytest.approx(wanted, abs=1e-3)
+        p = factor * p
+        before = [each.clone() for each in after]
+
+
+class TestFit:
+    """What a fit hands from one part to the next."""
+
+    def test_views_are_weighted_by_what_they_know(self):
+        views, _ = clustered_views(200, spread=1.0)
+        noise = np.random.default_rng(0).normal(size=(200, 8)).astype("f4")
+        model = SAGL(C, steps=2, search=QUICK, random_state=0)
+        model.fit({**dict(views.items()), "noise": noise})
+        assert min(model.view_weights_[:2]) > 2 * model.view_weights_[2]
+        network_weights = model.network_.view_weights.tolist()
+        assert network_weights == pytest.approx(model.view_weights_)
+
+    def test_samples_and_starts_are_as_many_as_configured(self, monkeypatch):
+        views, _ = clustered_views(200, spread=1.0)
+        starts = []
+
+        def spy(place, n_clusters, seed):
+            starts.append(len(place))
+            return centre_labels(place, n_clusters, seed)
+
+        monkeypatch.setattr("sagl.search.candidates.centre_labels", spy)
+        few = {**QUICK, "starts": 3, "rows": 40, "rows_per_cluster": 20}
+        options = SAGL(C, steps=2, n_restarts=2, search=few, random_state=0)
+        _, _, fitted = fitted_network(views, options)
+        assert starts == [80] * 6
+        assert len(fitted.labels) == len(np.unique(fitted.rows)) == 80
+
+    def test_confidence_is_set_to_stability(self):
+        views, _ = clustered_views(200, spread=4.0)
+        options = SAGL(C, steps=2, search=QUICK, random_state=0)
+        network, settings, fitted = fitted_network(views, options)
+        rows = Feed(views, network, CPU)(fitted.rows)
+        space = pipeline.space_of(views, fitted.rows, rows, settings, CPU)
+        space = space.weighted([*fitted.view_weights] * 2).on_first_scale()
+        graph = attention_among(network, rows).tensor()
+        votes = network.graph_weight * (graph @ one_hot(fitted.labels, C))
+        heads = copy.deepcopy(network)
+        p = set_heads(heads, space, fitted.labels, fitted.cluster_sizes)
+        view, uncalibrated = network.view_networks[0], heads.view_networks[0]
+        factor = float(view.head.norm() / uncalibrated.head.norm())
+        q = torch.softmax(factor * p + votes, dim=1)
+        stable = fitted.stability.mean()
+        assert float(q.amax(dim=1).mean()) == pytest.approx(stable, abs=0.01)
+        assert 0.3 < stable < 0.98
+
+    def test_anchors_keep_their_own_clusters(self):
+        views, truth = clustered_views(200)
+        options = {"n_anchors": 50, "steps": 2, "search": QUICK, "random_state": 0}
+        model = SAGL(C, **options).fit(views)
+        features = [torch.from_numpy(h) for h in views.take(np.arange(200))]
+        every = anchor_features(model.network_, features)
+        anchors, every = (torch.cat(z, dim=1) for z in (model.anchors_, every))
+        rows = torch.cdist(anchors, every).argmin(dim=1)
+        torch.testing.assert_close(anchors, every[rows])
+        assert clustering_accuracy(truth, model.labels_) == 1
+        assert model.anchor_labels_.tolist() == model.labels_[rows].tolist()
+        assert len(set(rows.tolist())) == 50
+
+    def test_what_a_journal_has_kept_is_not_searched_for_again(
+        self, monkeypatch, tmp_path
+    ):
+        views, _ = clustered_views(200, spread=1.0)
+        options = SAGL(C, steps=2, search=QUICK, random_state=0)
+        _, _, whole = fitted_network(views, options, Journal(tmp_path, {}, 0.0))
+
+        def again(*args, **options):
+            raise AssertionError("was found before")
+
+        for name in ("anneal", "reanneal", "split_and_merge", "spectral_labels"):
+            monkeypatch.setattr(f"sagl.search.candidates.{name}", again)
+        for name in ("anneal", "reanneal", "split_and_merge"):
+            monkeypatch.setattr(f"sagl.search.unequal.{name}", again)
+        _, _, resumed = fitted_network(views, options, Journal(tmp_path, {}, 0.0))
+        assert torch.equal(resumed.labels, whole.labels)
+        assert resumed.score == whole.score
 
 
 class TestModel:

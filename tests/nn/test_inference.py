@@ -97,6 +97,67 @@ def test_equals_the_obvious_computation(options):
     torch.testing.assert_close(answer.q, q, rtol=0, atol=1e-4)
 
 
+class TestHeads:
+    """Networks whose heads say the clusters, and whose neighbours add to it."""
+
+    WEIGHTS, VOTE = (0.8, 0.2), 2.5
+
+    def network(self, **options):
+        net = network(z_width=6, self_loops=False, vote="product", **options)
+        generator = torch.Generator().manual_seed(3)
+        for view in net.view_networks:
+            view.head.copy_(torch.randn(view.head.shape, generator=generator) / 20)
+            view.bias.copy_(torch.randn(view.bias.shape, generator=generator) / 2)
+        net.view_weights.copy_(torch.tensor(self.WEIGHTS))
+        net.graph_weight.fill_(self.VOTE)
+        return net.double()
+
+    def together(self, net, rows, keys):
+        """What each view's head says, and the weighted sum of the views' scores."""
+        said, scores = [], 0.0
+        for weight, view, h, k in zip(
+            self.WEIGHTS, net.view_networks, rows, keys, strict=True
+        ):
+            one = view.linear(h)
+            said.append(one.values + view.bias)
+            gate = 1.0 if one.gate is None else one.gate[:, None]
+            scores = scores + weight * gate * (one.queries @ k.T) / 6**0.5
+        return torch.stack(said), scores
+
+    @pytest.mark.parametrize(
+        "options", [{}, {"gate": "sharpen"}, {"graph": "dense"}], ids=str
+    )
+    def test_clusters_of_anchors_are_added_to_what_heads_say(self, options):
+        net = self.network(**options)
+        anchors = anchor_features(net, features(40, seed=1))
+        labels = torch.arange(40) % 5
+        new = features(9, seed=2)
+        answer = Predictor(net, anchors, labels).answer(new)
+        views = net.view_networks
+        rows = [
+            v.encoder.standardize(h.double()) for v, h in zip(views, new, strict=True)
+        ]
+        keys = [z.double() @ v.V for v, z in zip(views, anchors, strict=True)]
+        said, scores = self.together(net, rows, keys)
+        A = slow_entmax(scores, views[0].alpha)
+        votes = torch.stack([A[:, labels == k].sum(dim=1) for k in range(5)], dim=1)
+        p = said + self.VOTE * votes
+        torch.testing.assert_close(torch.stack(answer.p), p, rtol=0, atol=1e-3)
+        q = torch.softmax(p.mean(dim=0), dim=1)
+        torch.testing.assert_close(answer.q, q, rtol=0, atol=1e-3)
+
+    def test_in_one_graph_neighbours_count_by_what_their_own_heads_say(self):
+        net = self.network()
+        rows = [h.double() for h in features(30)]
+        keys = [v.linear(h).keys for v, h in zip(net.view_networks, rows, strict=True)]
+        said, scores = self.together(net, rows, keys)
+        A = slow_entmax(scores.fill_diagonal_(-torch.inf), 1.5)
+        votes = A @ torch.softmax(said.mean(dim=0), dim=1)
+        expected = torch.softmax(said.mean(dim=0) + self.VOTE * votes, dim=1)
+        q = transductive_probabilities(net, [rows])
+        torch.testing.assert_close(q, expected, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_company_does_not_matter(options):
     net = network(**options)

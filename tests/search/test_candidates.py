@@ -23,6 +23,7 @@ from sagl.search.score import (
     split_information,
 )
 from sagl.search.space import Space, from_edges
+from tests.search.conftest import configured
 
 checked = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 C = 4
@@ -114,8 +115,11 @@ class TestScore:
             score(space, truth, C).total
         )
 
-    def test_half_of_the_neighbours_are_those_of_the_attention_graph(self, problem):
-        space, truth = problem
+    @pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+    def test_some_of_the_neighbours_are_those_of_the_attention_graph(
+        self, problem, share
+    ):
+        space, truth = configured(problem[0], attention=share), problem[1]
         n = len(space)
         # Everybody attends to the next sample, of any cluster.
         crow, cols = torch.arange(n + 1), torch.arange(1, n + 1) % n
@@ -124,12 +128,13 @@ class TestScore:
         for i in range(n):
             table[truth[i], truth[(i + 1) % n]] += 1
         without = score(space, truth, C).graph
-        expected = 0.5 * mutual_information(table + table.T) + 0.5 * without
+        told = mutual_information(table + table.T)
+        expected = share * told + (1 - share) * without
         assert neighbour_information(attending, truth, C) == pytest.approx(expected)
         found = score(attending, truth, C)
         assert found.graph == pytest.approx(expected)
         assert found.total == pytest.approx(found.linear + expected)
-        assert expected < 0.8 * without
+        assert told < 0.6 * without
         assert space.attention is None
 
     def test_views_count_by_their_weights(self, problem):
@@ -160,6 +165,14 @@ class TestAnneal:
         torch.testing.assert_close(Y.sum(dim=1), torch.ones(len(truth)))
         assert (Y > 0).all()
         assert torch.equal(Y.argmax(dim=1), truth)
+
+    @pytest.mark.parametrize("smoothing", [0.0, 0.2, 1.0])
+    def test_what_labels_give_up_is_shared_by_all_clusters(self, problem, smoothing):
+        space, truth = problem
+        Y = smoothed(configured(space, smoothing=smoothing), truth, C)
+        own = torch.nn.functional.one_hot(truth, C).bool()
+        torch.testing.assert_close(Y[own], torch.full((160,), 1 - smoothing * 3 / C))
+        torch.testing.assert_close(Y[~own], torch.full((480,), smoothing / C))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -252,7 +265,7 @@ class TestSearch:
         with pytest.raises(KeyboardInterrupt):
             search(space, C, 3, starts=3, journal=Journal(tmp_path, {"run": 1}, 0.0))
         computed.clear()
-        monkeypatch.setattr("sagl.search.candidates.anneal", killed_after(1))
+        monkeypatch.setattr("sagl.search.candidates.anneal", killed_after(None))
         again, _ = search(
             space, C, 3, starts=3, journal=Journal(tmp_path, {"run": 1}, 0.0)
         )

@@ -17,6 +17,12 @@ def test_neighbours_are_a_third_of_a_cluster(samples, clusters, expected):
     assert SearchConfig().neighbours(samples, clusters) == expected
 
 
+def test_neighbours_are_the_share_of_a_cluster_that_is_asked_for():
+    for share in (0.1, 0.25, 0.5):
+        found = SearchConfig(neighbour_share=share).neighbours(800, 10)
+        assert found == pytest.approx(share * 80)
+
+
 def test_many_clusters_are_looked_for_among_more_samples():
     config = SearchConfig(rows=100, rows_per_cluster=20)
     assert (config.rows_of(3), config.rows_of(50)) == (100, 1000)

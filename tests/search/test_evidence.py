@@ -7,10 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
-from sagl.search.evidence import Evidence, evidence, line, log_odds, mistaken
-from sagl.search.score import confusion
+from sagl.search.evidence import (
+    Evidence,
+    evidence,
+    line,
+    log_odds,
+    mistaken,
+    recall,
+)
+from sagl.search.score import confusion, neighbour_information
 from sagl.search.space import one_hot
-from tests.search.conftest import UNEVEN, blobs, space_of
+from tests.search.conftest import UNEVEN, blobs, configured, space_of
 
 checked = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 C = 5
@@ -144,6 +151,34 @@ class TestEvidence:
         assert few.share == pytest.approx(0.9)
         assert many.share == pytest.approx(0.6)
         assert many.share < many.value < few.value == pytest.approx(0.9)
+
+    @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+    def test_the_power_leads_from_information_to_its_share(self, uneven, power):
+        space, truth = uneven
+        found = evidence(configured(space, size_power=power), truth, C)
+        expected = found.information ** (1 - power) * found.share**power
+        assert found.value == pytest.approx(expected)
+        assert found.information != pytest.approx(found.share, rel=0.01)
+
+
+class TestTrust:
+    def test_without_trust_in_views_only_the_prior_speaks(self, uneven):
+        """So they tell nothing, and everybody is put into the largest cluster."""
+        space, truth = configured(uneven[0], trust=0.0), uneven[1]
+        told = evidence(space, truth, C).information
+        assert told == pytest.approx(neighbour_information(space, truth, C))
+        largest = int(torch.bincount(truth).argmax())
+        assert mistaken(space, truth, C)[largest].sum() == len(truth)
+        assert recall(space, truth, C) == pytest.approx(1 / C)
+
+    def test_too_much_trust_costs_more_than_it_tells(self, uneven):
+        """Whom views mistake they mistake with the more conviction."""
+        space, truth = uneven
+        some, blind = (
+            evidence(configured(space, trust=trust), truth, C).information
+            for trust in (0.5, 20.0)
+        )
+        assert blind < some
 
 
 class TestMistaken:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sagl.evaluation import clustering_accuracy
+from sagl.search.anneal import anneal_new
 from sagl.search.evidence import evidence
 from sagl.search.moves import filled, halved, split_and_merge
 from sagl.search.score import confusion, graph_information, score
@@ -45,6 +46,23 @@ def test_the_most_promising_merge_and_split_are_proposed_first(problem):
     space, truth = problem
     found = split_and_merge(configured(space, proposals=1), stuck(truth), C)
     assert clustering_accuracy(truth, found) > 0.95
+
+
+@pytest.mark.parametrize("proposals", [2, 5])
+def test_no_more_moves_are_tried_than_configured(problem, proposals, monkeypatch):
+    space, truth = problem
+    tried = []
+
+    def spy(space, starts, *args, **options):
+        tried.extend(starts)
+        return anneal_new(space, starts, *args, **options)
+
+    monkeypatch.setattr("sagl.search.moves.anneal_new", spy)
+    split_and_merge(configured(space, proposals=proposals), truth % 3, C)
+    assert 0 < len(tried) <= proposals
+    tried.clear()
+    split_and_merge(space, truth % 3, C)
+    assert len(tried) > proposals
 
 
 def test_nothing_to_propose_where_a_merge_leaves_nothing_to_split(problem):

@@ -5,7 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sagl.nn.neighbours import unit_rows
 from sagl.nn.sparse import multiply
+from sagl.search.config import SearchConfig
 from sagl.search.score import score
 from sagl.search.space import (
     Ridge,
@@ -137,6 +139,14 @@ def test_judges_are_as_stiff_as_a_cluster_is_large_and_made_once(problem):
     for judge, x in zip(judges, space.views, strict=True):
         expected = Ridge(Spectrum(x), len(truth) / 4).left_out(Y)
         torch.testing.assert_close(judge.left_out(Y), expected)
+
+
+@pytest.mark.parametrize("penalty", [0.5, 40.0])
+def test_regressions_that_draw_clusters_have_the_penalty_asked_for(penalty):
+    x, Y = normal(40, 6), one_hot(torch.arange(40) % 4, 4) - 0.25
+    (fit,) = Space([x], 10, SearchConfig(penalty=penalty)).fits
+    expected = Ridge(Spectrum(unit_rows(x.float())), penalty).left_out(Y)
+    torch.testing.assert_close(fit.left_out(Y), expected)
 
 
 def test_judges_say_the_same_of_twice_as_many_samples():

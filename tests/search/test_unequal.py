@@ -7,10 +7,10 @@ from sagl.evaluation import clustering_accuracy
 from sagl.search import unequal as module
 from sagl.search.anneal import reanneal
 from sagl.search.candidates import search
-from sagl.search.evidence import log_odds, recall
+from sagl.search.evidence import clarity, evidence, log_odds, recall
 from sagl.search.score import score
 from sagl.search.unequal import steps_of, unequal
-from tests.search.conftest import EQUAL, blobs, space_of
+from tests.search.conftest import EQUAL, blobs, configured, space_of
 
 C = 5
 
@@ -65,6 +65,17 @@ def test_equal_clusters_stay(equal):
     assert unequal(space, C, 0, even) is None
 
 
+def test_they_must_be_told_apart_more_clearly_by_the_margin(uneven, even_of_uneven):
+    space = configured(uneven[0], proposals=4)
+    labels = unequal(space, C, 0, even_of_uneven, doubted=False)[0].labels
+    gained = clarity(space, labels, C) - clarity(space, even_of_uneven[0].labels, C)
+    assert gained > 0
+    asked_for_less = configured(space, size_margin=0.99 * gained)
+    assert unequal(asked_for_less, C, 0, even_of_uneven) is not None
+    asked_for_more = configured(space, size_margin=1.01 * gained)
+    assert unequal(asked_for_more, C, 0, even_of_uneven) is None
+
+
 def test_without_doubt_they_are_let_go_all_the_same(equal):
     space, truth, even = equal
     steps = []
@@ -108,6 +119,15 @@ def test_crumbs_of_overlapping_clusters_are_not_believed():
     for source, empty in ((0, 1), (2, 3)):
         crumbs[torch.nonzero(crumbs == source).flatten()[:6]] = empty
     assert recall(space, truth, 6) > recall(space, crumbs, 6)
+    assert clarity(space, truth, 6) > clarity(space, crumbs, 6)
+
+
+def test_clarity_asks_for_information_and_for_recall(uneven):
+    space, truth = uneven
+    merged = torch.where(truth == 1, 0, truth)
+    for labels in (truth, merged):
+        expected = evidence(space, labels, C).share + recall(space, labels, C)
+        assert clarity(space, labels, C) == pytest.approx(expected)
 
 
 def test_an_empty_cluster_is_not_counted(uneven):

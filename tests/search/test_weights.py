@@ -7,6 +7,7 @@ import torch
 from sagl.search.space import Space
 from sagl.search.weights import weigh
 from tests.conftest import clustered_views
+from tests.search.conftest import configured
 
 C = 4
 
@@ -34,6 +35,19 @@ def test_a_poor_view_counts_less(seed):
 def test_good_views_count_alike():
     weights = weigh(blurred([0.1, 0.1, 0.1]), C, 0).weights
     assert weights == pytest.approx([1 / 3] * 3, rel=0.1)
+
+
+def test_the_power_says_how_sharply():
+    """None of it, all views count alike; twice of it squares the weights."""
+    space = blurred([0.3, 1.0, 2.0])
+    none, once, twice = (
+        weigh(configured(space, view_power=power), C, 0).weights
+        for power in (0.0, 1.0, 2.0)
+    )
+    assert none == pytest.approx([1 / 3] * 3)
+    squares = [weight**2 for weight in once]
+    assert twice == pytest.approx([square / sum(squares) for square in squares])
+    assert max(once) > 1.1 * min(once)
 
 
 def test_the_order_of_views_does_not_matter():
