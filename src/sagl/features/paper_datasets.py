@@ -50,8 +50,8 @@ class PaperData:
             raise self.error(best, f"there is no {' and no '.join(missing[best])}")
         return best
 
-    def error(self, path: Path, fault: str) -> ValueError:
-        return file_error(path, f"{fault}; {self.title} needs {self.download}")
+    def error(self, path: Path, what: str) -> ValueError:
+        return file_error(path, f"{what}; {self.title} needs {self.download}")
 
 
 def open_dataset(source: str, split: str | None = None) -> ImageFiles:
