@@ -7,6 +7,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from sagl import Views
@@ -24,6 +25,12 @@ def clustered_views(
         noise = rng.normal(size=(n_samples, width)) * spread
         views[name] = (centers[labels] + noise).astype(np.float32)
     return Views(views), labels
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Packages may raise the number of threads; a forked process then waits forever."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
