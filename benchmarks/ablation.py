@@ -156,6 +156,12 @@ VARIANTS = {
     "one scale, standard": Variant({"normalize": "standard"}),
     "one scale, pareto": Variant({"normalize": "pareto"}),
     "heads alone": Variant({"search": {"vote": 0.0}}),
+    "vote 2": Variant({"search": {"vote": 2.0}}),
+    "100 proposals": Variant({"search": {"proposals": 100}}),
+    "trust 1": Variant({"search": {"trust": 1.0}}),
+    "hot 0.5": Variant({"search": {"hot": 0.5}}),
+    "size margin 0.03": Variant({"search": {"size_margin": 0.03}}),
+    "size margin 0.1": Variant({"search": {"size_margin": 0.1}}),
 }
 
 

@@ -179,7 +179,14 @@ class TestLearning:
         views, truth = clustered_views(200, spread=2.0)
         graphs = []
 
+        labels = torch.from_numpy(truth)
+
         def spy(space, *args, **options):
+            taught = options["learn"]([labels] * 2)
+            assert (
+                inside(taught.attention, labels)
+                > inside(space.attention, labels) + 0.02
+            )
             candidates, trained = search(space, *args, **options)
             graphs.extend([space.attention, trained.attention])
             for candidate in candidates:
@@ -190,7 +197,6 @@ class TestLearning:
         SAGL(C, steps=60, search=QUICK, random_state=0).fit(views)
         first, learned = graphs
         assert first is not None
-        labels = torch.from_numpy(truth)
         assert inside(learned, labels) > inside(first, labels) + 0.005
 
 

@@ -94,9 +94,9 @@ class Trainer:
     def run(self) -> None:
         """Train from the current state to the end of the plan."""
         self.network.train()
+        for callback in self.callbacks:
+            callback.on_train_begin(self)
         try:
-            for callback in self.callbacks:
-                callback.on_train_begin(self)
             while self.step < self.plan.steps and not self.stop:
                 self._run_epoch()
                 if self._since_record >= _RECORD_STEPS or self.step == self.plan.steps:
