@@ -30,7 +30,7 @@ from sagl.search.evidence import Line, left_out, line
 from sagl.search.journal import Journal
 from sagl.search.score import Score
 from sagl.search.space import Space, from_edges, one_hot
-from sagl.search.unequal import steps_of, unequal
+from sagl.search.unequal import STEPS, unequal
 from sagl.search.weights import weigh
 from sagl.settings import Settings
 from sagl.training.callbacks import Callback
@@ -77,7 +77,7 @@ def fit_network(
     features = to_one_length(network, features)
     space = space_of(views, rows, features, settings, device)
     start_network(network, space, seed)
-    total = candidates_of(starts) + steps_of(starts)
+    total = candidates_of(starts) + STEPS
     with progress(total, "search", unit="candidates", show=show) as bar:
         space = weigh(space, C, seed)
         network.view_weights.copy_(torch.tensor(space.view_weights))

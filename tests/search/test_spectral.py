@@ -56,6 +56,21 @@ def test_when_arpack_fails_another_way_is_taken(monkeypatch):
     np.testing.assert_allclose(subspace(found), subspace(expected), atol=1e-3)
 
 
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_many_eigenvectors_span_nearly_the_leading_subspace(form):
+    """120 groups: an exact solver is slow, and k-means needs no more than this."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(1200) % 120
+    affinity = (labels[:, None] == labels) + 0.02 * rng.random((1200, 1200))
+    affinity = (affinity + affinity.T) / 2
+    found = leading_eigenvectors(form(affinity), 120)
+    expected = np.linalg.eigh(normalised(affinity))[1][:, -120:]
+    assert found.shape == (1200, 120)
+    np.testing.assert_allclose(subspace(found), subspace(expected), atol=1e-3)
+    again = leading_eigenvectors(form(affinity), 120)
+    np.testing.assert_array_equal(found, again)
+
+
 def test_directions_are_clustered_and_lengths_are_not():
     affinity, labels = blocks(80)
     rows = leading_eigenvectors(affinity, COUNT)

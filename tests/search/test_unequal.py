@@ -9,7 +9,7 @@ from sagl.search.anneal import reanneal
 from sagl.search.candidates import search
 from sagl.search.evidence import clarity, evidence, log_odds, recall
 from sagl.search.score import score
-from sagl.search.unequal import steps_of, unequal
+from sagl.search.unequal import STEPS, unequal
 from tests.search.conftest import EQUAL, blobs, configured, space_of
 
 C = 5
@@ -37,7 +37,7 @@ def test_unequal_clusters_are_let_go(uneven, even_of_uneven):
     assert found is not None
     assert clustering_accuracy(truth, found[0].labels) > 0.95
     assert recall(space, found[0].labels, C) > recall(space, even, C)
-    assert len(steps) == steps_of(2)
+    assert len(steps) == STEPS
 
 
 def test_others_are_the_starts_of_the_search_let_go(uneven, even_of_uneven):
@@ -81,7 +81,7 @@ def test_without_doubt_they_are_let_go_all_the_same(equal):
     steps = []
     found = unequal(space, C, 0, even, doubted=False, on_step=lambda: steps.append(1))
     assert found is not None
-    assert len(steps) == steps_of(2)
+    assert len(steps) == STEPS
     assert clustering_accuracy(truth, found[0].labels) > 0.9
 
 

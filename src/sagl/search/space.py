@@ -59,6 +59,10 @@ class Spectrum:
         missing = count - vectors.shape[1]
         return torch.nn.functional.pad(vectors, (0, missing))
 
+    def projected(self, count: int) -> Tensor:
+        """The rows along so many of the longest directions, (n, at most count)."""
+        return self.x if self.x.shape[1] <= count else self.x @ self.leading(count)
+
 
 class Ridge:
     """Ridge regression on one view, for any targets.

@@ -30,7 +30,9 @@ from sagl.search.space import Space
 
 ClusterSizes = Literal["auto", "balanced", "any"]
 
-_STARTS = 2  # of k-means, beside the balanced clusters
+_LET_GO = 2  # of the balanced clusters, beside the best
+_STARTS = 2  # of k-means, beside those
+STEPS = _LET_GO + _STARTS + 2  # of `unequal`, unless it ends early
 
 
 def unequal(
@@ -56,7 +58,7 @@ def unequal(
     journal : Journal, optional
         Keeps each partition, for a search that may be killed.
     on_step : callable
-        Called at each of ``steps_of(starts)`` steps, unless it ends early.
+        Called at each of ``STEPS`` steps, unless it ends early.
     """
     C = n_clusters
     # Neighbours in each view alone judge the moves: those in the attention graph are so
@@ -80,7 +82,8 @@ def unequal(
         return filled(space, labels, C)  # fewer clusters always seem better
 
     keep = journal or Journal()
-    others = [keep(partial(let_go, c.labels)) for c in balanced if c.own_start]
+    own = [candidate.labels for candidate in balanced if candidate.own_start]
+    others = [keep(partial(let_go, other)) for other in own[:_LET_GO]]
     starts = [keep(partial(let_go, labels)), *others]
     starts += [keep(partial(from_centres, start)) for start in range(_STARTS)]
     best = max(starts, key=value)
@@ -89,12 +92,8 @@ def unequal(
     gained = clarity(space, best, C) - clarity(space, balanced[0].labels, C)
     if doubted and gained <= space.config.size_margin:
         return None
+    others += [keep(partial(let_go, other)) for other in own[_LET_GO:]]
     return [
         Candidate(best, "unequal", score(space, best, C), False),
         *(Candidate(o, "let go", score(space, o, C), True) for o in others),
     ]
-
-
-def steps_of(starts: int) -> int:
-    """How many steps ``unequal`` takes after a search from so many starts."""
-    return starts + 3 + _STARTS
