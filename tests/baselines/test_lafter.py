@@ -6,11 +6,12 @@ import torch
 from sklearn.base import clone
 
 from sagl import Views
-from sagl.baselines.base import Watch, unit_rows
+from sagl.baselines.base import Watch
 from sagl.baselines.lafter import LaFTer, noisy
 from sagl.baselines.lafter_images import as_tensor, distorted, plain_crop, read_image
 from sagl.nn.encoder import uniform_fan_in
 from sagl.nn.inference import exact_matmul
+from sagl.nn.neighbours import unit_rows
 from sagl.training.sampler import epoch_batches
 from tests.baselines.shared_space import (
     IMAGE_SIZE,

@@ -11,9 +11,10 @@ from sklearn.base import clone
 
 from sagl import Views
 from sagl.baselines import zero_shot as text
-from sagl.baselines.base import Watch, unit_rows
+from sagl.baselines.base import Watch
 from sagl.baselines.zero_shot import TEMPLATES, ZeroShot, fill
 from sagl.nn.inference import exact_matmul
+from sagl.nn.neighbours import unit_rows
 from tests.baselines.shared_space import (
     quiet_transformers,
     save_clip,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
 from itertools import count
@@ -29,8 +29,7 @@ from torch import Tensor
 from sagl._version import __version__
 from sagl.checks import integer, number
 from sagl.environment import pick_device
-from sagl.nn.neighbours import nearest_neighbours
-from sagl.nn.neighbours import unit_rows as unit_rows
+from sagl.nn.neighbours import nearest_neighbours, unit_rows
 from sagl.progress import progress
 from sagl.run import plain
 from sagl.settings import as_seed
@@ -73,7 +72,7 @@ class Watch:
         self.looks = looks
         self.curve: list[tuple[float, NDArray[np.int64]]] = []
         self.paused = 0.0  # seconds spent looking
-        self._start = time.perf_counter()
+        self.begin()
 
     def begin(self) -> None:
         """Start the clock."""
@@ -97,8 +96,7 @@ def _moments(total: int, looks: int) -> frozenset[int]:
 
 def whole(default: Any, least: int = 1) -> Any:
     """A parameter that ``fit`` takes as a whole number of at least ``least``."""
-    check = partial(integer, least=least)
-    return field(default=default, metadata={"check": check})
+    return field(default=default, metadata={"check": partial(integer, least=least)})
 
 
 def real(
@@ -140,9 +138,9 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, features: list[Tensor]) -> Tensor:
         """How well each sample fits each cluster, (rows, C), each row on its own.
 
-        ``features`` are raw rows of each view in float64. Products must be taken with
-        ``exact_matmul`` (sagl/nn/inference.py), which gives the same bits in any
-        company.
+        ``features`` are rows of each view in float64, raw unless ``_fit`` took them
+        from ``_standardised``. Products must be taken with ``exact_matmul``
+        (sagl/nn/inference.py), which gives the same bits in any company.
         """
         raise NotImplementedError
 
@@ -155,16 +153,37 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.seed_ = as_seed(self.random_state)
         self.device_ = pick_device(self.device)
         self._set_views(dict(zip(views.names, views.widths, strict=True)))
-        self._watch = watch
+        self._watch, self._scale = watch, State()
         if watch is not None:
             watch.begin()
         self._learn(views, y, torch.Generator().manual_seed(self.seed_))
-        del self._watch
+        del self._watch, self._scale
         self.labels_ = self.predict(views)
         return self
 
     def _learn(self, views: Views, y: Any, generator: torch.Generator) -> None:
-        self.state_ = self._fit(views, generator)
+        self._keep(self._fit(views, generator))
+
+    def _keep(self, learned: State) -> None:
+        """Copies: what is learned may be part of something, or change further."""
+        copies = {name: t.detach().cpu().clone() for name, t in learned.items()}
+        self.state_ = self._scale | copies
+
+    def _standardised(
+        self, views: Views, kind: Normalization, device: str | torch.device = "cpu"
+    ) -> list[Tensor]:
+        """Every view in float32, standardised as ``_scores`` will find it, too.
+
+        ``"center"`` subtracts the mean sample, then scales so that the mean distance
+        from it is 10; ``"standard"`` brings every column to mean 0 and deviation 1.
+        """
+        for i, (shift, scale) in enumerate(standardization(views, kind)):
+            self._scale[f"shift.{i}"] = torch.from_numpy(shift)
+            self._scale[f"scale.{i}"] = torch.from_numpy(scale)
+        return standardized(resident(views, device), self._scale)
+
+    def _in_float64(self) -> State:
+        return {name: tensor.double() for name, tensor in self.state_.items()}
 
     def _check_parameters(self, n: int) -> None:
         integer("n_clusters", self.n_clusters, 2)
@@ -183,8 +202,7 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit and return the cluster of each training sample."""
-        self.fit(X, y)
-        return self.labels_
+        return self.fit(X, y).labels_
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample, whatever other samples are asked about."""
@@ -198,9 +216,9 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _blocks(self, X: Any) -> Iterator[NDArray[np.float64]]:
         check_is_fitted(self, "state_")
         views = self._as_views(X)
-        given = dict(zip(views.names, views.widths, strict=True))
-        fitted = dict(zip(self.view_names_, self.view_widths_, strict=True))
-        if list(given.items()) != list(fitted.items()):
+        given = list(zip(views.names, views.widths, strict=True))
+        fitted = list(zip(self.view_names_, self.view_widths_, strict=True))
+        if given != fitted:
             raise ValueError(
                 f"the model was fitted on the views {_listed(fitted)}, in this order; "
                 f"got {_listed(given)}"
@@ -210,6 +228,8 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             n = len(block[0])
             rows = np.minimum(np.arange(_BLOCK_ROWS), n - 1)  # filled up by the last
             features = [torch.from_numpy(h[rows]).double() for h in block]
+            if "shift.0" in self.state_:
+                features = standardized(features, self.state_)
             yield self._scores(features)[:n].numpy()
 
     def _steps(self, total: int, state: Callable[[], State]) -> Iterator[int]:
@@ -222,7 +242,7 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 yield step
                 bar.update()
                 if self._watch is not None and self._watch.due(step + 1, total):
-                    self.state_ = state()
+                    self._keep(state())
                     self._watch.look(self.predict)
 
     def save(self, directory: str | Path) -> None:
@@ -253,14 +273,12 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, directory: str | Path) -> Self:
         """Read a model that ``save`` wrote, and check that it is whole."""
         path, weights = Path(directory) / CONFIG, Path(directory) / MODEL
+        if not path.is_file():
+            raise ValueError(f"{directory} holds no model: there is no {CONFIG}")
         try:
             config = json.loads(path.read_text(encoding="utf-8"))
             version, checksum = int(config["format"]), config["sha256"]
             method, params, views = config["method"], config["params"], config["views"]
-        except OSError:
-            raise ValueError(
-                f"{directory} holds no model: there is no {CONFIG}"
-            ) from None
         except (KeyError, TypeError, ValueError):
             raise ValueError(
                 f"{path} is damaged: not a model's configuration"
@@ -288,31 +306,14 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = sum(self.view_widths_)
 
 
-def _listed(views: dict[str, int]) -> str:
-    return ", ".join(f"{name} ({width} columns)" for name, width in views.items())
+def _listed(views: list[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} ({width} columns)" for name, width in views)
 
 
-def resident(views: Views, device: torch.device) -> list[Tensor]:
+def resident(views: Views, device: str | torch.device = "cpu") -> list[Tensor]:
     """Every view as a float32 tensor on the device."""
     rows = np.arange(len(views))
     return [torch.from_numpy(h).to(device) for h in views.take(rows)]
-
-
-def scaled(
-    views: Views, kind: Normalization, device: torch.device
-) -> tuple[list[Tensor], State]:
-    """Every view on the device, standardised, and what ``standardized`` needs for more.
-
-    That is ``shift.i`` and ``scale.i`` of each view, float64. ``"center"`` subtracts
-    the mean sample, then scales so that the mean distance from it is 10. ``"standard"``
-    brings every column to mean 0 and deviation 1. ``"none"`` leaves features as they
-    are.
-    """
-    state: State = {}
-    for i, (shift, scale) in enumerate(standardization(views, kind)):
-        state[f"shift.{i}"] = torch.from_numpy(shift)
-        state[f"scale.{i}"] = torch.from_numpy(scale)
-    return standardized(resident(views, device), state), state
 
 
 def standardized(features: Sequence[Tensor], state: State) -> list[Tensor]:
@@ -329,6 +330,11 @@ def side_by_side(features: Sequence[Tensor]) -> Tensor:
     The cosine similarity of two rows is then the mean of those in the views.
     """
     return torch.cat([unit_rows(h) for h in features], dim=1)
+
+
+def new_seed(generator: torch.Generator) -> int:
+    """For what draws by a generator of its own."""
+    return int(torch.randint(1 << 31, (), generator=generator))
 
 
 def random_batches(
@@ -356,3 +362,15 @@ def neighbour_pairs(
 def usable_neighbours(wanted: int, n: int, n_clusters: int) -> int:
     """At most n / C: a cluster of average size has no more members to offer."""
     return max(1, min(wanted, n // n_clusters, n - 1))
+
+
+def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step down the gradient of the loss."""
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+
+
+def best_head(losses: Iterable[Tensor]) -> int:
+    """The head of the smallest mean loss, (H,) each, in the last steps."""
+    return int(torch.stack(list(losses)).mean(dim=0).argmin())

@@ -24,16 +24,18 @@ from torch.nn.functional import one_hot
 from sagl.baselines.base import (
     Baseline,
     State,
+    descend,
+    new_seed,
     random_batches,
     real,
     resident,
     side_by_side,
-    unit_rows,
     whole,
 )
 from sagl.checks import integer
 from sagl.nn.encoder import Product, uniform_fan_in
 from sagl.nn.inference import exact_matmul
+from sagl.nn.neighbours import unit_rows
 from sagl.search.spectral import cluster_directions, leading_eigenvectors
 from sagl.views import Views
 
@@ -125,14 +127,13 @@ class CPP(Baseline):
         )
         batches = random_batches(n, self.batch_size, self.seed_, x.device)
         shown = torch.randperm(n, generator=generator)[: self.readout_samples]
-        shown = shown.sort().values.to(x.device)
-        seed = int(torch.randint(1 << 31, (), generator=generator))
+        shown = x[shown.sort().values.to(x.device)]
+        seed = new_seed(generator)
 
         @torch.no_grad()
         def state() -> State:
-            layers = folded(weights, x[shown])
-            learned = layers | {"centres": self._centres(layers, x[shown], seed)}
-            return {name: w.detach().cpu().clone() for name, w in learned.items()}
+            layers = folded(weights, shown)
+            return layers | {"centres": self._centres(layers, shown, seed)}
 
         for step in self._steps(self.steps, state):
             if step == self.warmup:
@@ -143,9 +144,7 @@ class CPP(Baseline):
             loss = -coding_rate(z, self.epsilon_squared)
             if step >= self.warmup:
                 loss = loss + self._compression(z, c, generator)
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+            descend(optimizer, loss)
         return state()
 
     def _compression(self, z: Tensor, c: Tensor, generator: torch.Generator) -> Tensor:
@@ -170,7 +169,7 @@ class CPP(Baseline):
         return unit_rows(members.to(c).T @ c)
 
     def _scores(self, features: list[Tensor]) -> Tensor:
-        layers = {name: tensor.double() for name, tensor in self.state_.items()}
+        layers = self._in_float64()
         _, c = embed(side_by_side(features), layers, exact_matmul)
         return exact_matmul(c, layers["centres"].T)
 
@@ -209,7 +208,7 @@ class CPP(Baseline):
                     "candidates must be whole numbers from 2 to the number of samples "
                     f"({len(views)}); got {k!r}"
                 )
-        z, c = embed(side_by_side(resident(views, torch.device("cpu"))), self.state_)
+        z, c = embed(side_by_side(resident(views)), self.state_)
         embedding = spectral_embedding(self._memberships(c), max(candidates))
         curve = {}
         for k in candidates:

@@ -10,14 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
-from sagl.baselines.base import (
-    Baseline,
-    State,
-    scaled,
-    side_by_side,
-    standardized,
-    whole,
-)
+from sagl.baselines.base import Baseline, State, new_seed, side_by_side, whole
 from sagl.checks import check_choice
 from sagl.nn.inference import exact_matmul
 from sagl.views import Views
@@ -50,9 +43,8 @@ class GMM(Baseline):
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
         check_choice("covariance", self.covariance, Covariance)
-        features, scale = scaled(views, "standard", torch.device("cpu"))
-        x = side_by_side(features).double().numpy()
-        seed = int(torch.randint(1 << 31, (), generator=generator))
+        x = side_by_side(self._standardised(views, "standard")).double().numpy()
+        seed = new_seed(generator)
         components = PCA(min(self.dimension, *x.shape), random_state=seed).fit(x)
         # Of unit variance in all, so that the least variance allowed means the same.
         size = components.explained_variance_.sum() ** -0.5
@@ -66,7 +58,7 @@ class GMM(Baseline):
         precision = torch.from_numpy(mixture.precisions_cholesky_)
         if self.covariance == "diag":
             precision = torch.diag_embed(precision)
-        return scale | {
+        return {
             "directions": directions,
             "offset": directions @ torch.from_numpy(components.mean_),
             "centres": torch.from_numpy(mixture.means_),
@@ -77,8 +69,8 @@ class GMM(Baseline):
     def _scores(self, features: list[Tensor]) -> Tensor:
         """Log of weight times density, but for what all clusters have in common."""
         state = self.state_
-        x = side_by_side(standardized(features, state))
-        z = exact_matmul(x, state["directions"].T) - state["offset"]
+        z = exact_matmul(side_by_side(features), state["directions"].T)
+        z = z - state["offset"]
         scores = []
         for centre, precision in zip(state["centres"], state["precision"], strict=True):
             distance = exact_matmul(z - centre, precision).square().sum(dim=1)

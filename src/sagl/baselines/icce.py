@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from torch import Tensor, split
 from torch.nn.functional import cross_entropy, linear
 
-from sagl.baselines.base import State, real, side_by_side, standardized, whole
+from sagl.baselines.base import State, new_seed, real, side_by_side, whole
 from sagl.baselines.temi import TEMI
 from sagl.nn.inference import exact_matmul
 from sagl.views import Views
@@ -48,8 +48,8 @@ class ICCE(TEMI):
     kept: float = real(0.7, strict=True)
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
-        x, scale, teacher, _ = self._train_heads(views, generator)
-        seed = int(torch.randint(1 << 31, (), generator=generator))
+        x, teacher, _ = self._train_heads(views, generator)
+        seed = new_seed(generator)
         with torch.no_grad():
             blocks = (teacher(h, self.temperature) for h in split(x, _BLOCK_ROWS))
             labels = torch.cat([z.argmax(dim=2) for z in blocks])  # (n, H)
@@ -58,14 +58,13 @@ class ICCE(TEMI):
             sure = surest(q, self.kept)
             weight, bias = learn(x[sure], q[sure].argmax(dim=1), self.n_clusters)
             q = torch.softmax(linear(x, weight, bias), dim=1)
-        return scale | {"weight": _LENGTH * weight.cpu(), "bias": bias.cpu()}
+        return {"weight": _LENGTH * weight, "bias": bias}
 
     def _scores(self, features: list[Tensor]) -> Tensor:
         if "bias" not in self.state_:  # a look while the heads are trained
             return super()._scores(features)
-        x = side_by_side(standardized(features, self.state_))
-        weight, bias = self.state_["weight"].double(), self.state_["bias"].double()
-        return exact_matmul(x, weight.T) + bias
+        state = self._in_float64()
+        return exact_matmul(side_by_side(features), state["weight"].T) + state["bias"]
 
 
 def consensus(labels: NDArray[np.int64], n_clusters: int, seed: int) -> Tensor:

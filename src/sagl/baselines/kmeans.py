@@ -8,7 +8,7 @@ import torch
 from sklearn.cluster import KMeans as SklearnKMeans
 from torch import Tensor
 
-from sagl.baselines.base import Baseline, State, resident, unit_rows
+from sagl.baselines.base import Baseline, State, new_seed, resident, side_by_side
 from sagl.nn.inference import exact_matmul
 from sagl.views import Views
 
@@ -36,24 +36,18 @@ class KMeans(Baseline):
             raise ValueError(
                 f"no view {self.view!r}; there are {', '.join(views.names)}"
             )
+        x = self._joined(resident(views)).numpy()
         kmeans = SklearnKMeans(
-            self.n_clusters,
-            n_init=self.n_init,
-            random_state=int(torch.randint(1 << 31, (), generator=generator)),
+            self.n_clusters, n_init=self.n_init, random_state=new_seed(generator)
         )
-        kmeans.fit(self._joined(resident(views, torch.device("cpu"))).numpy())
-        return {"centres": torch.from_numpy(kmeans.cluster_centers_)}
+        return {"centres": torch.from_numpy(kmeans.fit(x).cluster_centers_)}
 
     def _scores(self, features: list[Tensor]) -> Tensor:
         centres = self.state_["centres"].double()
-        x = self._joined(features)
         # −‖x − c‖² without ‖x‖², which is the same for all centres.
-        return 2 * exact_matmul(x, centres.T) - centres.square().sum(dim=1)
+        products = exact_matmul(self._joined(features), centres.T)
+        return 2 * products - centres.square().sum(dim=1)
 
     def _joined(self, features: list[Tensor]) -> Tensor:
-        chosen = [
-            unit_rows(h)
-            for name, h in zip(self.view_names_, features, strict=True)
-            if self.view in (None, name)
-        ]
-        return torch.cat(chosen, dim=1)
+        named = zip(self.view_names_, features, strict=True)
+        return side_by_side([h for name, h in named if self.view in (None, name)])

@@ -16,15 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sagl.baselines.base import (
-    State,
-    Watch,
-    random_batches,
-    real,
-    resident,
-    unit_rows,
-    whole,
-)
+from sagl.baselines.base import State, Watch, random_batches, real, resident, whole
 from sagl.baselines.lafter_images import (
     Image,
     Images,
@@ -39,6 +31,7 @@ from sagl.checks import integer
 from sagl.environment import pick_device
 from sagl.features.pretrained import load_model
 from sagl.nn.encoder import uniform_fan_in
+from sagl.nn.neighbours import unit_rows
 from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views
 

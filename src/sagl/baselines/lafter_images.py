@@ -70,9 +70,8 @@ def as_tensor(images: Sequence[Image]) -> Tensor:
 
 def plain_crop(image: Image, size: int) -> Image:
     """The central square, after the shorter side was brought to ``size``."""
-    width, height = image.size
-    scale = size / min(width, height)
-    width, height = max(size, int(width * scale)), max(size, int(height * scale))
+    scale = size / min(image.size)
+    width, height = (max(size, int(side * scale)) for side in image.size)
     bicubic = optional_module("PIL.Image").Resampling.BICUBIC
     left, top = round((width - size) / 2), round((height - size) / 2)
     resized = image.resize((width, height), bicubic)
@@ -113,14 +112,14 @@ def crop_box(
 
 def _jittered(image: Image, random: np.random.Generator) -> Image:
     enhance = optional_module("PIL.ImageEnhance")
+    kinds = (enhance.Brightness, enhance.Contrast, enhance.Color)
     factors = random.uniform(1 - _JITTER, 1 + _JITTER, size=3)
     turn = random.uniform(-_HUE_JITTER, _HUE_JITTER)
-    enhancers = (enhance.Brightness, enhance.Contrast, enhance.Color)
-    for i in random.permutation(len(enhancers) + 1):
-        if i < len(enhancers):
-            image = enhancers[i](image).enhance(factors[i])
-        else:
+    for i in random.permutation(4):  # colours one after the other, hue among them
+        if i == 3:
             image = turned_hue(image, turn)
+        else:
+            image = kinds[i](image).enhance(factors[i])
     return image
 
 

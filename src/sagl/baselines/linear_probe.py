@@ -51,7 +51,7 @@ class LinearProbe(Baseline):
         classes, codes = np.unique(np.asarray(y), return_inverse=True)
         if len(codes) != len(views):
             raise ValueError(f"{len(views)} samples need as many labels, got {len(y)}")
-        x = torch.cat(resident(views, torch.device("cpu")), dim=1).double().numpy()
+        x = torch.cat(resident(views), dim=1).double().numpy()
         scaler = StandardScaler().fit(x)
         probe = LogisticRegression(C=self.C, max_iter=self.max_iter)
         probe.fit(scaler.transform(x), codes)
@@ -59,10 +59,9 @@ class LinearProbe(Baseline):
         if len(classes) == 2:  # scikit-learn keeps one row for two classes
             weight, bias = np.vstack([-weight, weight]), np.hstack([-bias, bias])
         self.classes_ = classes
-        self.state_ = {
-            "weight": torch.from_numpy(weight / scaler.scale_),
-            "bias": torch.from_numpy(bias - (weight / scaler.scale_) @ scaler.mean_),
-        }
+        weight = weight / scaler.scale_
+        bias = bias - weight @ scaler.mean_
+        self._keep({"weight": torch.from_numpy(weight), "bias": torch.from_numpy(bias)})
 
     def _scores(self, features: list[Tensor]) -> Tensor:
         x = torch.cat(features, dim=1)

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from sagl.baselines.base import (
-    Baseline,
-    State,
-    random_batches,
-    real,
-    scaled,
-    standardized,
-    whole,
-)
+from sagl.baselines.base import Baseline, State, descend, random_batches, real, whole
 from sagl.nn.encoder import LinearEncoder, uniform_fan_in
 from sagl.nn.inference import exact_matmul, exact_mean
 from sagl.nn.network import vote
@@ -25,11 +17,12 @@ from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views
 
 _MAX_ANCHORS = 2000
+_LEARNED = ("W", "b", "a", "c", "anchors")  # of each view, for prediction
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MSRL(Baseline):
-    """Every sample attends to every other: e_ij = relu(a·z_i + b·z_j), row softmax.
+    """Every sample attends to every other: e_ij = relu(a·z_i + c·z_j), row softmax.
 
     z is a weight-normalised linear map of a view, A = softmax(e), q = softmax(A z + z);
     pseudo-labels, diversity and alignment are SAGL's. New samples attend to stored
@@ -55,7 +48,7 @@ class MSRL(Baseline):
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
         n = len(views)
-        features, scale = scaled(views, self.normalize, self.device_)
+        features = self._standardised(views, self.normalize, self.device_)
         parts = [_View(width, self.n_clusters, generator) for width in views.widths]
         network = nn.ModuleList(parts).to(self.device_)
         anchors = torch.randperm(n, generator=generator)[:_MAX_ANCHORS]
@@ -65,37 +58,31 @@ class MSRL(Baseline):
         batches = random_batches(n, self.batch_size, self.seed_, self.device_)
         steps = self.epochs * batches_per_epoch(n, self.batch_size)
 
+        @torch.no_grad()
         def state() -> State:
-            learned = dict(scale)
+            learned = State()
             for i, (part, h) in enumerate(zip(parts, features, strict=True)):
-                with torch.no_grad():
-                    learned |= part.state(i, h[anchors])
+                z, W = part.encoder(h[anchors]), part.encoder.weight()
+                tensors = (W, part.encoder.b, part.a, part.c, z)
+                named = zip(_LEARNED, tensors, strict=True)
+                learned |= {f"{name}.{i}": tensor for name, tensor in named}
             return learned
 
         for _ in self._steps(steps, state):
             rows = next(batches)
             log_q = [part(h[rows]) for part, h in zip(parts, features, strict=True)]
-            loss = objective(log_q).total
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+            descend(optimizer, objective(log_q).total)
         return state()
 
     def _scores(self, features: list[Tensor]) -> Tensor:
-        log_q = []
-        for i, h in enumerate(standardized(features, self.state_)):
-            part = {
-                name.removesuffix(f".{i}"): tensor.double()
-                for name, tensor in self.state_.items()
-                if name.endswith(f".{i}")
-            }
-            z = exact_matmul(h, part["W"].T) + part["b"]
-            to_anchors = exact_matmul(z, part["a"][:, None]) + (
-                part["anchors"] @ part["c"]
-            )
-            to_itself = (z * (part["a"] + part["c"])).sum(dim=1, keepdim=True)
+        state, log_q = self._in_float64(), []
+        for i, h in enumerate(features):
+            W, b, a, c, anchors = (state[f"{name}.{i}"] for name in _LEARNED)
+            z = exact_matmul(h, W.T) + b
+            to_anchors = exact_matmul(z, a[:, None]) + anchors @ c
+            to_itself = (z * (a + c)).sum(dim=1, keepdim=True)
             A = torch.cat([to_anchors, to_itself], dim=1).relu().softmax(dim=1)
-            p = exact_mean(A[:, :-1], part["anchors"]) + A[:, -1:] * z + z
+            p = exact_mean(A[:, :-1], anchors) + A[:, -1:] * z + z
             log_q.append(torch.log_softmax(p, dim=1))
         return vote(log_q)
 
@@ -113,14 +100,3 @@ class _View(nn.Module):
         z: Tensor = self.encoder(h)
         e = torch.relu((z @ self.a)[:, None] + z @ self.c)  # (n, n)
         return torch.log_softmax(torch.softmax(e, dim=1) @ z + z, dim=1)
-
-    def state(self, i: int, anchors: Tensor) -> State:
-        """What prediction needs, by names that end in the number of the view."""
-        tensors = {
-            "W": self.encoder.weight(),
-            "b": self.encoder.b,
-            "a": self.a,
-            "c": self.c,
-            "anchors": self.encoder(anchors),
-        }
-        return {f"{name}.{i}": t.detach().cpu() for name, t in tensors.items()}

@@ -54,50 +54,38 @@ class Method:
         return loaded
 
 
-_SAGL = "sagl.estimator:SAGL"
+def _sagl(name: str, title: str, **params: Any) -> Method:
+    return Method(name, "sagl.estimator:SAGL", title, params)
+
+
+def _peer(path: str, title: str, needs: Need | None = None, **more: Any) -> Method:
+    name = path.partition(":")[0].replace("_", "-")
+    wanted = () if needs is None else (needs,)
+    return Method(name, f"sagl.baselines.{path}", title, needs=wanted, **more)
+
+
 _METHODS = (
-    Method("sagl", _SAGL, "SAGL"),
-    Method("sagl-n", _SAGL, "SAGL_n (network alone)", {"refine": False}),
-    Method(
-        "sagl-i", _SAGL, "SAGL_i (no graph)", {"refine": False, "graph": "identity"}
-    ),
-    Method(
-        "sagl-b", _SAGL, "SAGL_b (dense graph)", {"refine": False, "graph": "dense"}
-    ),
-    Method("sagl-w", _SAGL, "SAGL_w (no gate)", {"recipe": "paper", "gate": "none"}),
-    Method("sagl-paper", _SAGL, "SAGL (paper)", {"recipe": "paper"}),
-    Method("kmeans", "sagl.baselines.kmeans:KMeans", "k-means"),
-    Method("turtle", "sagl.baselines.turtle:TURTLE", "TURTLE"),
-    Method("msrl", "sagl.baselines.msrl:MSRL", "MSRL"),
-    Method("cpp", "sagl.baselines.cpp:CPP", "CPP (PRR)"),
-    Method("temi", "sagl.baselines.temi:TEMI", "TEMI"),
-    Method("scan", "sagl.baselines.scan:SCAN", "SCAN"),
-    Method("icce", "sagl.baselines.icce:ICCE", "ICCE (ensemble of TEMI)"),
-    Method("gmm", "sagl.baselines.gmm:GMM", "Gaussian mixture"),
-    Method("spectral", "sagl.baselines.spectral:Spectral", "spectral"),
-    Method("leiden", "sagl.baselines.leiden:Leiden", "Leiden"),
-    Method("umap-hdbscan", "sagl.baselines.umap_hdbscan:UMAPHDBSCAN", "UMAP + HDBSCAN"),
-    Method("evoc", "sagl.baselines.evoc:EVoC", "EVoC"),
-    Method(
-        "linear-probe",
-        "sagl.baselines.linear_probe:LinearProbe",
-        "linear probe",
-        needs=("labels",),
-        seeded=False,
-    ),
-    Method(
-        "zero-shot",
-        "sagl.baselines.zero_shot:ZeroShot",
-        "zero-shot",
-        needs=("class names",),
-        seeded=False,
-    ),
-    Method(
-        "lafter",
-        "sagl.baselines.lafter:LaFTer",
-        "LaFTer (classifier)",
-        needs=("class names",),
-    ),
+    _sagl("sagl", "SAGL"),
+    _sagl("sagl-n", "SAGL_n (network alone)", refine=False),
+    _sagl("sagl-i", "SAGL_i (no graph)", refine=False, graph="identity"),
+    _sagl("sagl-b", "SAGL_b (dense graph)", refine=False, graph="dense"),
+    _sagl("sagl-w", "SAGL_w (no gate)", recipe="paper", gate="none"),
+    _sagl("sagl-paper", "SAGL (paper)", recipe="paper"),
+    _peer("kmeans:KMeans", "k-means"),
+    _peer("turtle:TURTLE", "TURTLE"),
+    _peer("msrl:MSRL", "MSRL"),
+    _peer("cpp:CPP", "CPP (PRR)"),
+    _peer("temi:TEMI", "TEMI"),
+    _peer("scan:SCAN", "SCAN"),
+    _peer("icce:ICCE", "ICCE (ensemble of TEMI)"),
+    _peer("gmm:GMM", "Gaussian mixture"),
+    _peer("spectral:Spectral", "spectral"),
+    _peer("leiden:Leiden", "Leiden"),
+    _peer("umap_hdbscan:UMAPHDBSCAN", "UMAP + HDBSCAN"),
+    _peer("evoc:EVoC", "EVoC"),
+    _peer("linear_probe:LinearProbe", "linear probe", "labels", seeded=False),
+    _peer("zero_shot:ZeroShot", "zero-shot", "class names", seeded=False),
+    _peer("lafter:LaFTer", "LaFTer (classifier)", "class names"),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _METHODS}
 

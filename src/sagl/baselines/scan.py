@@ -12,11 +12,11 @@ from torch.nn.functional import linear
 from sagl.baselines.base import (
     Baseline,
     State,
+    best_head,
+    descend,
     neighbour_pairs,
     real,
-    scaled,
     side_by_side,
-    standardized,
     usable_neighbours,
     whole,
 )
@@ -52,9 +52,8 @@ class SCAN(Baseline):
         λ.
     epochs : int, default=100
     batch_size : int, default=128
-    learning_rate : float, default=1e-4
+    learning_rate, weight_decay : float, default=1e-4
         Of Adam.
-    weight_decay : float, default=1e-4
     normalize : {"center", "none"}, default="center"
     """
 
@@ -69,18 +68,17 @@ class SCAN(Baseline):
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
         n, C, H = len(views), self.n_clusters, self.heads
-        features, scale = scaled(views, self.normalize, self.device_)
+        features = self._standardised(views, self.normalize, self.device_)
         x = torch.cat(features, dim=1)
         count = usable_neighbours(self.neighbours, n, C)
         pairs = neighbour_pairs(
             side_by_side(features), count, self.batch_size, self.seed_, generator
         )
-
         # All heads as one linear map.
-        weight = uniform_fan_in((H * C, x.shape[1]), x.shape[1], generator)
-        bias = uniform_fan_in((H * C,), x.shape[1], generator)
-        weight = weight.to(self.device_).requires_grad_()
-        bias = bias.to(self.device_).requires_grad_()
+        weight, bias = (
+            uniform_fan_in(shape, x.shape[1], generator).to(x.device).requires_grad_()
+            for shape in ((H * C, x.shape[1]), (H * C,))
+        )
         optimizer = torch.optim.Adam(
             [weight, bias],
             lr=self.learning_rate,
@@ -91,25 +89,20 @@ class SCAN(Baseline):
         losses: deque[Tensor] = deque(maxlen=epoch)  # of the heads, in the last epoch
 
         def state() -> State:
-            best = int(torch.stack(list(losses)).mean(dim=0).argmin())
-            of = slice(best * C, (best + 1) * C)
-            # Copies: the optimiser goes on changing the heads in place.
-            learned = {"weight": weight[of].clone(), "bias": bias[of].clone()}
-            return scale | {name: t.detach().cpu() for name, t in learned.items()}
+            first = best_head(losses) * C
+            of = slice(first, first + C)
+            return {"weight": weight[of], "bias": bias[of]}
 
         for _ in self._steps(self.epochs * epoch, state):
             batch = x[next(pairs)]  # samples, then neighbours
             logits = linear(batch, weight, bias).view(-1, H, C)
             loss = head_losses(logits, self.entropy_weight)
             losses.append(loss.detach())
-            optimizer.zero_grad()
-            loss.sum().backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+            descend(optimizer, loss.sum())
         return state()
 
     def _scores(self, features: list[Tensor]) -> Tensor:
-        state = {name: t.double() for name, t in self.state_.items()}
-        x = torch.cat(standardized(features, state), dim=1)
+        state, x = self._in_float64(), torch.cat(features, dim=1)
         return exact_matmul(x, state["weight"].T) + state["bias"]
 
 

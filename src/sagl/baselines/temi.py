@@ -14,18 +14,17 @@ from torch.nn.functional import gelu, linear, normalize
 from sagl.baselines.base import (
     Baseline,
     State,
+    best_head,
     neighbour_pairs,
     real,
-    scaled,
     side_by_side,
-    standardized,
-    unit_rows,
     usable_neighbours,
     whole,
 )
 from sagl.checks import check_choice
 from sagl.nn.encoder import uniform_fan_in
 from sagl.nn.inference import exact_matmul
+from sagl.nn.neighbours import unit_rows
 from sagl.training.feed import Normalization
 from sagl.training.sampler import batches_per_epoch
 from sagl.views import Views
@@ -92,14 +91,12 @@ class TEMI(Baseline):
     normalize: Normalization = "center"
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
-        _, scale, teacher, best = self._train_heads(views, generator)
-        return scale | teacher.one(best)
+        return self._train_heads(views, generator).state()
 
     def _train_heads(self, views: Views, generator: torch.Generator) -> TrainedHeads:
         check_choice("head", self.head, HeadForm)
         n, C = len(views), self.n_clusters
-        features, scale = scaled(views, self.normalize, self.device_)
-        x = side_by_side(features)
+        x = side_by_side(self._standardised(views, self.normalize, self.device_))
         count = usable_neighbours(self.neighbours, n, C)
         batch_size = self._batch_size(n)
         pairs = neighbour_pairs(x, count, batch_size, self.seed_, generator)
@@ -115,29 +112,21 @@ class TEMI(Baseline):
             fused=self.device_.type != "mps",
         )
         epoch = batches_per_epoch(n, batch_size)
-        losses: deque[Tensor] = deque(maxlen=epoch)  # of the heads, in the last epoch
-
-        def best() -> int:
-            return int(torch.stack(list(losses)).mean(dim=0).argmin())
-
-        def state() -> State:
-            return scale | teacher.one(best())
-
-        for _ in self._steps(self.epochs * epoch, state):
+        trained = TrainedHeads(x, teacher, deque(maxlen=epoch))
+        for _ in self._steps(self.epochs * epoch, trained.state):
             batch = x[next(pairs)]  # (2B, d): samples, then neighbours
             s = student(batch, self.temperature)  # (2B, H, C)
             t = teacher(batch, self.temperature)
             loss = distil(s.detach(), t, share, self.beta)
-            losses.append(loss.heads)
+            trained.losses.append(loss.heads)
             optimizer.zero_grad()
             s.backward(loss.gradient)
             optimizer.step()
             follow(teacher, student, self.momentum)
-        return TrainedHeads(x, scale, teacher, best())
+        return trained
 
     def _scores(self, features: list[Tensor]) -> Tensor:
-        state = {name: t.double() for name, t in self.state_.items()}
-        x = side_by_side(standardized(features, state))
+        state, x = self._in_float64(), side_by_side(features)
         if "hidden.weight" in state:
             x = exact_matmul(x, state["hidden.weight"].T) + state["hidden.bias"]
             x = exact_matmul(gelu(x), state["bottleneck.weight"])
@@ -152,12 +141,15 @@ class TEMI(Baseline):
 
 
 class TrainedHeads(NamedTuple):
-    """What comes of the training: features (n, d), their scale, the teacher."""
+    """What comes of the training, or has come so far."""
 
-    x: Tensor
-    scale: State
+    x: Tensor  # (n, d)
     teacher: _LinearHeads | _MLPHeads
-    best: int  # the head of the smallest loss
+    losses: deque[Tensor]  # of the heads, in the last epoch
+
+    def state(self) -> State:
+        """What prediction needs of the best head."""
+        return self.teacher.one(best_head(self.losses))
 
 
 class Distillation(NamedTuple):
@@ -247,9 +239,8 @@ class _LinearHeads(nn.Module):
 
     def one(self, head: int) -> State:
         """What prediction needs of one head."""
-        v = self.v.detach().view(*self.shape, -1)[head]
-        g = self.g.detach().view(*self.shape)[head]
-        return {"weight": (unit_rows(v) * g[:, None]).cpu()}
+        v, g = self.v.view(*self.shape, -1)[head], self.g.view(self.shape)[head]
+        return {"weight": unit_rows(v) * g[:, None]}
 
 
 class _MLPHeads(nn.Module):
@@ -282,13 +273,10 @@ class _MLPHeads(nn.Module):
     def one(self, head: int) -> State:
         """What prediction needs of one head."""
         of = slice(head * _WIDTHS[0], (head + 1) * _WIDTHS[0])
-        v, g = self.v.detach()[head], self.g.detach()[head]
-        tensors = {
+        return {
             "hidden.weight": self.w1[of],
             "hidden.bias": self.b1[of],
             "bottleneck.weight": self.w2[head],
             "bottleneck.bias": self.b2[head, 0],
-            "weight": unit_rows(v.T) * g.T,
+            "weight": unit_rows(self.v[head].T) * self.g[head].T,
         }
-        # Copies: the teacher goes on moving in place.
-        return {name: t.detach().cpu().clone() for name, t in tensors.items()}

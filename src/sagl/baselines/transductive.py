@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sagl.baselines.base import Baseline, State, scaled, side_by_side, standardized
+from sagl.baselines.base import Baseline, State, new_seed, side_by_side
 from sagl.training.feed import Normalization
 from sagl.views import Views
 
@@ -61,15 +61,13 @@ class Transductive(Baseline):
         return int(self.state_["clusters"].max()) + 1
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
-        features, scale = scaled(views, self.normalize, torch.device("cpu"))
-        x = side_by_side(features)
-        seed = int(torch.randint(1 << 31, (), generator=generator))
-        clusters = self._cluster(x.numpy(), seed)
+        x = side_by_side(self._standardised(views, self.normalize))
+        clusters = self._cluster(x.numpy(), new_seed(generator))
         covered = clusters >= 0
         # Where all are left out, all are one cluster.
         voters = covered if covered.any() else ~covered
         numbers = np.unique(clusters[voters], return_inverse=True)[1]
-        return scale | {
+        return {
             "covered": torch.from_numpy(covered),
             "rows": on_grid(x[voters]),
             "clusters": torch.from_numpy(numbers),
@@ -78,7 +76,7 @@ class Transductive(Baseline):
     def _scores(self, features: list[Tensor]) -> Tensor:
         """The share of each cluster in the votes of the nearest."""
         state = self.state_
-        x = on_grid(side_by_side(standardized(features, state)))
+        x = on_grid(side_by_side(features))
         rows = state["rows"].double()
         squares = x.square().sum(dim=1, keepdim=True) + rows.square().sum(dim=1)
         distances = squares - 2 * x @ rows.T

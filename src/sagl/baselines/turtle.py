@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from sagl.baselines.base import Baseline, State, real, scaled, standardized, whole
+from sagl.baselines.base import Baseline, State, descend, real, whole
 from sagl.nn.encoder import LinearEncoder, uniform_fan_in
 from sagl.nn.inference import exact_matmul
 from sagl.nn.network import vote
@@ -47,7 +47,7 @@ class TURTLE(Baseline):
     batch_size : int, default=10000
         Samples drawn for each step of θ; all of them where there are fewer.
     learning_rate, inner_learning_rate : float, default=1e-3
-        Adam's, for θ and for the classifiers.
+        Of θ and of the classifiers.
     normalize : {"center", "none"}, default="center"
         The paper takes features as they are (``"none"``). Learning rates are steps of
         weights, so what they do depends on the scale of the features: centred and
@@ -65,18 +65,15 @@ class TURTLE(Baseline):
 
     def _fit(self, views: Views, generator: torch.Generator) -> State:
         C, widths = self.n_clusters, views.widths
-        features, scale = scaled(views, self.normalize, self.device_)
+        features = self._standardised(views, self.normalize, self.device_)
         encoders = [LinearEncoder(w, C, generator).to(self.device_) for w in widths]
         parameters = nn.ModuleList(encoders).parameters()
         optimizer = torch.optim.Adam(parameters, lr=self.learning_rate)
         heads = Heads(widths, C, self.inner_learning_rate, self.device_)
 
         def state() -> State:
-            learned = dict(scale)
-            for i, encoder in enumerate(encoders):
-                learned[f"W.{i}"] = encoder.weight().detach().cpu()
-                learned[f"b.{i}"] = encoder.b.detach().cpu().clone()
-            return learned
+            W = {f"W.{i}": encoder.weight() for i, encoder in enumerate(encoders)}
+            return W | {f"b.{i}": encoder.b for i, encoder in enumerate(encoders)}
 
         for step in self._steps(self.steps, state):
             batch = _draw(features, self.batch_size, generator)
@@ -85,18 +82,16 @@ class TURTLE(Baseline):
                 heads.restart(generator)
             heads.train(batch, q.detach().mean(dim=0), self.inner_steps)
             log_p = torch.log_softmax(heads.logits(batch), dim=1)
-            loss = label_loss(q, log_p, self.gamma)
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+            descend(optimizer, label_loss(q, log_p, self.gamma))
         return state()
 
     def _scores(self, features: list[Tensor]) -> Tensor:
-        log_q = []
-        for i, h in enumerate(standardized(features, self.state_)):
-            W, b = self.state_[f"W.{i}"].double(), self.state_[f"b.{i}"].double()
-            log_q.append(torch.log_softmax(exact_matmul(h, W.T) + b, dim=1))
-        return vote(log_q)
+        state = self._in_float64()
+        z = [
+            exact_matmul(h, state[f"W.{i}"].T) + state[f"b.{i}"]
+            for i, h in enumerate(features)
+        ]
+        return vote(torch.log_softmax(torch.stack(z), dim=2))
 
 
 def soft_labels(
@@ -143,10 +138,10 @@ class Heads:
         self.n_clusters = n_clusters
         self.learning_rate = learning_rate
         size = sum(n_clusters * (width + 1) for width in widths)
-        self.vector = torch.zeros(size, device=device)
-        self.gradient = torch.zeros_like(self.vector)
-        self.first = torch.zeros_like(self.vector)  # Adam's moments
-        self.second = torch.zeros_like(self.vector)
+        # The last two are Adam's moments.
+        self.vector, self.gradient, self.first, self.second = (
+            torch.zeros(size, device=device) for _ in range(4)
+        )
         self.steps = 0
 
     def restart(self, generator: torch.Generator) -> None:

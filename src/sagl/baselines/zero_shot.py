@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sagl.baselines.base import Baseline, State, real, unit_rows
+from sagl.baselines.base import Baseline, State, real
 from sagl.features.huggingface import load_huggingface
 from sagl.nn.inference import exact_matmul
+from sagl.nn.neighbours import unit_rows
 from sagl.views import Views
 
 __all__ = ["TEMPLATES", "TextBaseline", "ZeroShot"]
@@ -74,9 +77,8 @@ class TextBaseline(Baseline):
             raise ValueError(
                 "class_names is missing: give the name of every class, in order"
             )
-        if isinstance(names, str) or not all(
-            isinstance(n, str) and n.strip() for n in names
-        ):
+        named = (isinstance(name, str) and name.strip() for name in names)
+        if isinstance(names, str) or not all(named):
             raise ValueError(f"class_names must be a list of names; got {names!r}")
         if len(names) != self.n_clusters:
             raise ValueError(
@@ -92,15 +94,13 @@ class TextBaseline(Baseline):
                 "text_encoder is missing: give a CLIP directory or its name on the "
                 "hub, a function of a list of texts, or an array of text embeddings"
             )
-        if callable(encoder) or isinstance(encoder, str | Path):
+        if isinstance(encoder, str | Path):
+            encoder = partial(_embed_texts, encoder, self.device_)
+        if callable(encoder):
             of_each = self._texts()
-            flat = [text for of_class in of_each for text in of_class]
-            counts = torch.tensor([len(of_class) for of_class in of_each])
-            embeddings = _as_tensor(
-                encoder(flat)
-                if callable(encoder)
-                else _embed_texts(encoder, flat, self.device_)
-            )
+            flat = list(chain.from_iterable(of_each))
+            counts = [len(of_class) for of_class in of_each]
+            embeddings = _as_tensor(encoder(flat))
             if embeddings.ndim != 2 or len(embeddings) != len(flat):
                 raise ValueError(
                     f"text_encoder made an array of shape {tuple(embeddings.shape)} of "
@@ -113,15 +113,16 @@ class TextBaseline(Baseline):
                     f"text_encoder is an array of shape {tuple(embeddings.shape)}; "
                     f"expected ({C}, width) or ({C}, texts per class, width)"
                 )
-            counts = torch.tensor([embeddings[0].numel() // embeddings.shape[-1]])
             embeddings = embeddings.reshape(-1, embeddings.shape[-1])
+            counts = [len(embeddings) // C]
         if not embeddings.isfinite().all() or (embeddings == 0).all(dim=1).any():
             raise ValueError("some text embeddings are zero, infinite or not numbers")
         if len(embeddings) > 1 and (embeddings == embeddings[0]).all():
             raise ValueError(
                 "the text embeddings are all equal; the text encoder is broken"
             )
-        return unit_rows(embeddings), torch.arange(C).repeat_interleave(counts)
+        classes = torch.arange(C).repeat_interleave(torch.tensor(counts))
+        return unit_rows(embeddings), classes
 
     def _shared_view(self, width: int) -> int:
         """Position of the view that lives in the space of texts of this width."""
@@ -204,7 +205,7 @@ def fill(templates: Templates, names: Sequence[str]) -> list[list[str]]:
     return [[t.replace("{}", name) for t in templates] for name in readable]
 
 
-def _embed_texts(source: str | Path, texts: list[str], device: torch.device) -> Tensor:
+def _embed_texts(source: str | Path, device: torch.device, texts: list[str]) -> Tensor:
     """By a model of transformers."""
     backbone = load_huggingface(source, side="text", device=device)
     batches = range(0, len(texts), _BATCH)
