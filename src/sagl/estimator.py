@@ -35,7 +35,7 @@ from sagl.search.count import ClusterCount
 from sagl.search.score import Score
 from sagl.search.stability import DoubtCurve
 from sagl.settings import Settings, as_seed, resolve
-from sagl.views import Views, is_list_of_views
+from sagl.views import Views, is_list_of_views, refuse_other_views
 
 # The cluster of samples that are too doubtful to have one.
 DOUBTFUL = -1
@@ -303,13 +303,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator, Parameters):  # type: 
         """``X`` as views, refused unless they are those of the fit."""
         check_is_fitted(self)
         views = self._as_views(X, reset=False)
-        expected = list(zip(self.view_names_, self.view_widths_, strict=True))
-        given = list(zip(views.names, views.widths, strict=True))
-        if given != expected:
-            raise ValueError(
-                f"the model was fitted on the views {_listed(expected)}, in this "
-                f"order; got {_listed(given)}"
-            )
+        refuse_other_views(views, self.view_names_, self.view_widths_)
         views.check_values()
         return views
 
@@ -340,7 +334,3 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator, Parameters):  # type: 
                 f"random_state together with checkpoint_dir (got {self.random_state!r})"
             )
         return resolve(params, n_samples, as_seed(self.random_state))
-
-
-def _listed(views: list[tuple[str, int]]) -> str:
-    return ", ".join(f"{name} ({width} columns)" for name, width in views)

@@ -166,6 +166,22 @@ class Views:
                 )
 
 
+def refuse_other_views(
+    views: Views, names: Sequence[str], widths: Sequence[int]
+) -> None:
+    """Refuse views that are not those of the fit, by name, width and order."""
+
+    def listed(names: Sequence[str], widths: Sequence[int]) -> str:
+        pairs = zip(names, widths, strict=True)
+        return ", ".join(f"{name} ({width} columns)" for name, width in pairs)
+
+    given, fitted = listed(views.names, views.widths), listed(names, widths)
+    if given != fitted:
+        raise ValueError(
+            f"the model was fitted on the views {fitted}, in this order; got {given}"
+        )
+
+
 def _scan(array: Array) -> Iterator[tuple[int, Float]]:
     """Some rows after others as float32, each with the number of its first row."""
     step = max(1, _SCAN_VALUES // array.shape[1])

@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from sagl import Views
 from sagl.baselines.base import Watch
-from sagl.baselines.lafter import LaFTer, noisy
+from sagl.baselines.lafter import LaFTer
 from sagl.baselines.lafter_images import as_tensor, distorted, plain_crop, read_image
 from sagl.nn.encoder import uniform_fan_in
 from sagl.nn.inference import exact_matmul
@@ -84,14 +84,6 @@ def test_both_stages_on_features_step_by_step(text_steps, epochs, rate):
     expected = slow_lafter(T, X, **settings, rate=rate)
     assert np.allclose(model.state_["W"], expected, atol=1e-5)
     assert np.array_equal(model.labels_, (unit(X) @ expected.T).argmax(axis=1))
-
-
-def test_noise_has_the_deviation():
-    x = torch.full((200, 50), 3.0)
-    noise = noisy(x, 0.1, torch.Generator().manual_seed(0)) - x
-    assert abs(float(noise.std()) - 0.1) < 0.005
-    assert abs(float(noise.mean())) < 0.005
-    assert noisy(x, 0.0, torch.Generator()).equal(x)
 
 
 class TestOnFeatures:

@@ -181,22 +181,6 @@ def test_information_scores_by_hand() -> None:
     assert nmi(y_true, [0, 1, 2, 2]) == pytest.approx(1 / 1.25)
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        (nmi, sk.normalized_mutual_info_score),
-        (ami, sk.adjusted_mutual_info_score),
-        (ari, sk.adjusted_rand_score),
-    ],
-)
-def test_information_scores_are_scikit_learns(
-    ours: Callable[..., float], theirs: Callable[..., float]
-) -> None:
-    rng = np.random.default_rng(0)
-    y_true, y_pred = rng.integers(0, 5, 300), rng.integers(0, 7, 300)
-    assert ours(y_true, y_pred) == pytest.approx(theirs(y_true, y_pred))
-
-
 def test_scores_are_the_single_functions_in_a_fixed_order() -> None:
     rng = np.random.default_rng(1)
     y_true, y_pred = rng.integers(0, 4, 200), rng.integers(0, 6, 200)
@@ -416,7 +400,6 @@ def test_parts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_edge_cases_are_exact(y_true: Any, y_pred: Any, expected: float) -> None:
-    assert sk.adjusted_mutual_info_score(y_true, y_pred) == expected
     assert ami(y_true, y_pred) == expected
 
 

@@ -36,7 +36,7 @@ from sagl.settings import as_seed
 from sagl.storage import make_writable, read_tensors, sha256, write_json, write_tensors
 from sagl.training.feed import Normalization, standardization
 from sagl.training.sampler import epoch_batches
-from sagl.views import Views
+from sagl.views import Views, refuse_other_views
 
 __all__ = ["Baseline", "State", "Watch"]
 
@@ -55,16 +55,9 @@ _NOT_SAVED = ("device", "verbose")
 class Watch:
     """Looks at a method while it learns: labels of some samples at some steps.
 
-    The clock stands still while it looks. ``curve`` holds a pair of seconds and labels
-    for each look.
-
-    Parameters
-    ----------
-    views : Views
-        Samples to label.
-    looks : int, default=12
-        How many looks, at steps that grow geometrically; the end of the fit, which
-        needs no watch, counts as one.
+    The steps of its ``looks`` grow geometrically; the end of the fit, which needs no
+    watch, counts as one. The clock stands still while it looks. ``curve`` holds a pair
+    of seconds and labels of ``views`` for each look.
     """
 
     def __init__(self, views: Views, looks: int = 12) -> None:
@@ -113,7 +106,16 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     A subclass is such a dataclass, too, whose fields are its parameters (``whole`` and
     ``real`` say what ``fit`` takes); those below it has anyway. It implements ``_fit``
-    and ``_scores``.
+    and ``_scores``. Any number of views, unless a method says otherwise.
+
+    Parameters
+    ----------
+    normalize : {"center", "standard", "none"}
+        Of methods that have it: ``"center"`` subtracts the mean sample of a view, then
+        scales so that the mean distance from it is 10; ``"standard"`` brings every
+        column to mean 0 and deviation 1.
+    neighbours : int
+        Of methods that have it: at most; no sample gets more than n / C.
 
     Attributes
     ----------
@@ -172,11 +174,7 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _standardised(
         self, views: Views, kind: Normalization, device: str | torch.device = "cpu"
     ) -> list[Tensor]:
-        """Every view in float32, standardised as ``_scores`` will find it, too.
-
-        ``"center"`` subtracts the mean sample, then scales so that the mean distance
-        from it is 10; ``"standard"`` brings every column to mean 0 and deviation 1.
-        """
+        """Every view in float32, standardised as ``_scores`` will find it, too."""
         for i, (shift, scale) in enumerate(standardization(views, kind)):
             self._scale[f"shift.{i}"] = torch.from_numpy(shift)
             self._scale[f"scale.{i}"] = torch.from_numpy(scale)
@@ -216,13 +214,7 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _blocks(self, X: Any) -> Iterator[NDArray[np.float64]]:
         check_is_fitted(self, "state_")
         views = self._as_views(X)
-        given = list(zip(views.names, views.widths, strict=True))
-        fitted = list(zip(self.view_names_, self.view_widths_, strict=True))
-        if given != fitted:
-            raise ValueError(
-                f"the model was fitted on the views {_listed(fitted)}, in this order; "
-                f"got {_listed(given)}"
-            )
+        refuse_other_views(views, self.view_names_, self.view_widths_)
         views.check_values()
         for block in views.blocks(_BLOCK_ROWS):
             n = len(block[0])
@@ -304,10 +296,6 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _set_views(self, widths: Mapping[str, int]) -> None:
         self.view_names_, self.view_widths_ = tuple(widths), tuple(widths.values())
         self.n_features_in_ = sum(self.view_widths_)
-
-
-def _listed(views: list[tuple[str, int]]) -> str:
-    return ", ".join(f"{name} ({width} columns)" for name, width in views)
 
 
 def resident(views: Views, device: str | torch.device = "cpu") -> list[Tensor]:

@@ -58,28 +58,19 @@ class CPP(Baseline):
     wants each group in few dimensions. The number of clusters plays no part in this but
     for the automatic temperature: clusters are read from Π in the end, by spectral
     clustering. A new sample goes to the cluster whose mean c has the largest cosine
-    with its own c.
-
-    The views, scaled to rows of length one, are taken side by side. Any number of
-    views.
+    with its own c. Views are taken side by side, each with rows of length one.
 
     Parameters
     ----------
-    n_clusters : int
-    steps : int, default=200
-        Batches in all.
     warmup : int, default=50
         Steps that maximise R(Z) alone, after which the cluster head starts as a copy of
         the feature head.
-    batch_size : int, default=1024
     groups : int, default=128
         Columns of Π, drawn at random in each step, that stand for all columns of the
         batch in R_c. The paper takes all, which costs several times as much.
     hidden : int, default=1024
         Width of the two hidden layers. The paper's is 4096, at which a step takes
         several times as long.
-    dimension : int, default=128
-        Of the features, and of what the cluster head gives.
     epsilon_squared : float, default=0.1
         The error ε² up to which features are coded.
     temperature : float or "auto", default="auto"
@@ -179,21 +170,10 @@ class CPP(Baseline):
     ) -> tuple[int, dict[int, float]]:
         """The number of clusters that gives the shortest code of the features.
 
-        The memberships of the samples are clustered anew for each candidate; nothing is
-        trained. Fit with a ``temperature`` of your own, for ``"auto"`` leans on
-        ``n_clusters``.
-
-        Parameters
-        ----------
-        X : views
-            The training samples or others; of many, ``readout_samples`` are drawn.
-        candidates : sequence of int
-
-        Returns
-        -------
-        best : int
-        curve : dict of int to float
-            The coding length, in nats, of each candidate.
+        The memberships of the samples, the training ones or others, are clustered anew
+        for each candidate; nothing is trained. Fit with a ``temperature`` of your own,
+        for ``"auto"`` leans on ``n_clusters``. Returned are the best candidate and the
+        coding length, in nats, of each.
         """
         views = Views(X, view_sizes=self.view_sizes)
         self.predict(views[:1])  # refuses views that are not those of the fit
@@ -213,8 +193,8 @@ class CPP(Baseline):
         curve = {}
         for k in candidates:
             labels = cluster_directions(embedding[:, :k], k, 0, starts=10)
-            length = coding_length(z, torch.from_numpy(labels), self.epsilon_squared)
-            curve[int(k)] = length
+            found = torch.from_numpy(labels)
+            curve[int(k)] = coding_length(z, found, self.epsilon_squared)
         return min(curve, key=curve.__getitem__), curve
 
 
@@ -268,7 +248,8 @@ def _heads(a: Tensor, layers: State, matmul: Product) -> tuple[Tensor, Tensor]:
 def coding_rate(z: Tensor, epsilon_squared: float) -> Tensor:
     """R(Z) = ½ log det(I + d/(n ε²) ZᵀZ) for n features z of d dimensions, (n, d)."""
     n, d = z.shape
-    return _log_det_of_identity_plus(z.T @ z * (d / (n * epsilon_squared))) / 2
+    log_det: Tensor = _LogDet.apply(z.T @ z * (d / (n * epsilon_squared)))  # type: ignore[no-untyped-call]
+    return log_det / 2
 
 
 def group_rate(z: Tensor, membership: Tensor, epsilon_squared: float) -> Tensor:
@@ -282,7 +263,7 @@ def group_rate(z: Tensor, membership: Tensor, epsilon_squared: float) -> Tensor:
     weights = (membership * (d / epsilon_squared / sizes)).T  # (m, n)
     # One large product for all groups: Σ_i w_ji z_i z_iᵀ.
     outer = (z[:, :, None] * z[:, None, :]).flatten(1)  # (n, d²)
-    log_dets = _log_det_of_identity_plus((weights @ outer).view(-1, d, d))
+    log_dets: Tensor = _LogDet.apply((weights @ outer).view(-1, d, d))  # type: ignore[no-untyped-call]
     return sizes @ log_dets / (2 * n)
 
 
@@ -329,23 +310,17 @@ def coding_length(z: Tensor, labels: Tensor, epsilon_squared: float) -> float:
     return total
 
 
-def _log_det_of_identity_plus(gram: Tensor) -> Tensor:
-    """log det(I + A) for positive semidefinite matrices A, (..., d, d)."""
-    identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    log_det: Tensor = _LogDet.apply(gram + identity)  # type: ignore[no-untyped-call]
-    return log_det
-
-
 class _LogDet(torch.autograd.Function):
-    """log det of positive definite matrices, with the inverse as its gradient.
+    """log det(I + A) for positive semidefinite matrices A, (..., d, d).
 
     One Cholesky factor serves both, which takes a third of the time of torch's own
     ``logdet`` and its gradient by way of LU.
     """
 
     @staticmethod
-    def forward(ctx: Any, matrix: Tensor) -> Tensor:
-        factor: Tensor = torch.linalg.cholesky(matrix)
+    def forward(ctx: Any, gram: Tensor) -> Tensor:
+        identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+        factor: Tensor = torch.linalg.cholesky(gram + identity)
         ctx.save_for_backward(factor)
         return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
 

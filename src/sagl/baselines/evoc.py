@@ -17,17 +17,15 @@ from sagl.environment import optional_module
 class EVoC(Transductive):
     """Embedding vector oriented clustering (McInnes), which leaves samples out.
 
-    A node embedding of the nearest-neighbour graph, clustered by density. Any number of
-    views, side by side. Needs ``pip install "sagl[peers]"``. See ``covered_`` for the
-    samples that it put into a cluster; all others get that of the nearest of them.
+    A node embedding of the nearest-neighbour graph, clustered by density. Needs
+    ``pip install "sagl[peers]"``. See ``covered_`` for the samples that it put into a
+    cluster; all others get that of the nearest of them.
 
     Parameters
     ----------
-    n_clusters : int
     own_number : bool, default=False
         Take the number of clusters that EVoC finds most persistent, instead of about
         ``n_clusters``.
-    neighbours : int, default=15
     """
 
     own_number: bool = False

@@ -22,12 +22,10 @@ Covariance = Literal["full", "diag"]
 class GMM(Baseline):
     """scikit-learn's Gaussian mixture on the leading principal components.
 
-    Views are standardised, then taken side by side with rows of length one. Any number
-    of views.
+    Views are standardised, then taken side by side with rows of length one.
 
     Parameters
     ----------
-    n_clusters : int
     dimension : int, default=50
         Principal components, at most; covariances of more need more samples than most
         sets have.

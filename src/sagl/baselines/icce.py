@@ -30,18 +30,15 @@ class ICCE(TEMI):
     TEMI's heads are trained together. Samples that most heads put together become one
     cluster of the consensus (k-means on the labels of all heads). A linear classifier
     learns the consensus of the samples that it is surest of, labels all, and learns
-    again from those it is surest of itself. Any number of views, side by side.
+    again from those it is surest of itself. Parameters not named here are those of
+    :class:`~sagl.baselines.TEMI`.
 
     Parameters
     ----------
-    n_clusters : int
     rounds : int, default=3
         Of self-training.
     kept : float, default=0.7
         The share of each cluster that the classifier learns from, the surest first.
-    heads, head, neighbours, beta, temperature, momentum, epochs, batch_size, \
-    learning_rate, weight_decay, normalize
-        As in :class:`~sagl.baselines.TEMI`.
     """
 
     rounds: int = whole(3)

@@ -22,10 +22,8 @@ class KMeans(Baseline):
 
     Parameters
     ----------
-    n_clusters : int
     view : str, optional
         Use this view alone; by default all views side by side.
-    n_init : int, default=10
     """
 
     view: str | None = None

@@ -14,9 +14,17 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
-from torch.nn import functional
+from torch.nn.functional import cross_entropy
 
-from sagl.baselines.base import State, Watch, random_batches, real, resident, whole
+from sagl.baselines.base import (
+    State,
+    Watch,
+    descend,
+    random_batches,
+    real,
+    resident,
+    whole,
+)
 from sagl.baselines.lafter_images import (
     Image,
     Images,
@@ -43,7 +51,6 @@ _CLASSES = {
     "clip": "CLIPVisionModelWithProjection",
     "clip_vision_model": "CLIPVisionModelWithProjection",
 }
-_NORM = "norm."
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -63,29 +70,22 @@ class LaFTer(TextBaseline):
 
     One view is used, the one that shares its space with the text encoder.
 
+    Parameters not named here are those of
+    :class:`~sagl.baselines.zero_shot.TextBaseline`.
+
     Parameters
     ----------
-    n_clusters : int
-    class_names, text_encoder, view, templates
-        As in :class:`~sagl.baselines.zero_shot.TextBaseline`.
     descriptions : dict of str to list of str, optional
         More texts for each class name, as a language model writes them. The paper uses
         them beside the templates.
     image_encoder : str, optional
         A directory or hub name of the CLIP model whose vision transformer is tuned.
-    n_prompts : int, default=50
-        Prompt tokens of the image encoder.
     noise : float, default=0.1
         Standard deviation of the noise on text embeddings, which have length one.
     smoothing : float, default=0.1
         Label smoothing of both cross-entropies.
     text_steps : int, default=400
         Steps on the texts, all at once; the authors take 400 to 600.
-    epochs : int, default=50
-        Passes over the images.
-    batch_size : int, default=50
-    learning_rate : float, default=5e-4
-    weight_decay : float, default=0.01
 
     References
     ----------
@@ -117,8 +117,7 @@ class LaFTer(TextBaseline):
     ) -> Self:
         """Learn from texts and from the views, or from ``images`` of the same samples.
 
-        ``images`` are paths, or arrays of shape (height, width, 3) in uint8. ``y`` is
-        ignored.
+        ``images`` are paths, or arrays of shape (height, width, 3) in uint8.
         """
         if (images is None) != (self.image_encoder is None):
             raise ValueError(
@@ -152,11 +151,10 @@ class LaFTer(TextBaseline):
             encoder = self._encoder(width, self.n_prompts, generator)
             tuned = encoder.tunable()
 
-        def state() -> State:
-            return {name: p.detach().cpu() for name, p in {"W": W, **tuned}.items()}
-
         def noisy_texts() -> tuple[Tensor, Tensor]:
-            return noisy(embeddings, self.noise, generator), classes
+            # Drawn on the CPU so that devices agree.
+            noise = torch.randn(embeddings.shape, generator=generator).to(embeddings)
+            return embeddings + self.noise * noise, classes
 
         def drawn_images() -> tuple[Tensor, Tensor]:
             """Features, and the labels that the classifier of texts gives them."""
@@ -168,11 +166,12 @@ class LaFTer(TextBaseline):
             return x, (seen @ teacher.T).argmax(dim=1)
 
         tuning_steps = self.epochs * batches_per_epoch(len(views), self.batch_size)
-        steps = self._steps(self.text_steps + tuning_steps, state)
+        learned: State = {"W": W, **tuned}
+        steps = self._steps(self.text_steps + tuning_steps, lambda: learned)
         self._descend(islice(steps, self.text_steps), W, [], noisy_texts)
         teacher = W.detach().clone()
         self._descend(steps, W, list(tuned.values()), drawn_images)
-        return state()
+        return learned
 
     def _descend(
         self,
@@ -184,21 +183,13 @@ class LaFTer(TextBaseline):
         """Smoothed cross-entropy of x W^T with labels, for batches of x and labels."""
         matrices = [W, *(p for p in others if p.ndim > 1)]
         vectors = [p for p in others if p.ndim == 1]  # scales and shifts of norms
-        optimizer = torch.optim.AdamW(
-            [
-                {"params": matrices, "weight_decay": self.weight_decay},
-                {"params": vectors, "weight_decay": 0.0},
-            ],
-            lr=self.learning_rate,
-        )
+        decays = ((matrices, self.weight_decay), (vectors, 0.0))
+        groups = [{"params": group, "weight_decay": decay} for group, decay in decays]
+        optimizer = torch.optim.AdamW(groups, lr=self.learning_rate)
         for _ in steps:
             x, labels = batch()
-            loss = functional.cross_entropy(
-                x @ W.T, labels, label_smoothing=self.smoothing
-            )
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+            loss = cross_entropy(x @ W.T, labels, label_smoothing=self.smoothing)
+            descend(optimizer, loss)
 
     def _texts(self) -> list[list[str]]:
         texts = super()._texts()
@@ -212,7 +203,7 @@ class LaFTer(TextBaseline):
         return texts
 
     def predict(self, X: Any, *, images: Images | None = None) -> NDArray[np.int64]:
-        """The class of each sample; a model tuned on images needs their images."""
+        """The class of each sample; a model tuned on images needs theirs, too."""
         return super().predict(self._tuned(X, images))
 
     def decision_function(
@@ -261,11 +252,6 @@ class LaFTer(TextBaseline):
         return encoder.to(pick_device(self.device))
 
 
-def noisy(x: Tensor, deviation: float, generator: torch.Generator) -> Tensor:
-    """x with Gaussian noise, drawn on the CPU so that devices agree."""
-    return x + deviation * torch.randn(x.shape, generator=generator).to(x)
-
-
 class PromptedEncoder(nn.Module):
     """A vision transformer that also attends to ``prompts``, (tokens, hidden width).
 
@@ -280,9 +266,8 @@ class PromptedEncoder(nn.Module):
         self.size: int = config.image_size
         bound = math.sqrt(6 / (3 * config.patch_size**2 + config.hidden_size))
         prompts = torch.empty(n_prompts, config.hidden_size)
-        self.prompts = nn.Parameter(
-            prompts.uniform_(-bound, bound, generator=generator)
-        )
+        prompts.uniform_(-bound, bound, generator=generator)
+        self.prompts = nn.Parameter(prompts)
         self._prompting = False
         for module in transformer.modules():
             if isinstance(module, nn.LayerNorm):
@@ -307,17 +292,19 @@ class PromptedEncoder(nn.Module):
         self, images: Sequence[Image], random: np.random.Generator
     ) -> tuple[Tensor, Tensor]:
         """Features of distorted images, and of plain ones as the frozen model does."""
-        device = self.prompts.device
-        plain = as_tensor([plain_crop(image, self.size) for image in images])
-        strong = as_tensor([distorted(image, self.size, random) for image in images])
+        plain = [plain_crop(image, self.size) for image in images]
+        strong = [distorted(image, self.size, random) for image in images]
         with torch.no_grad():
-            seen = self(plain.to(device), prompted=False)
-        return self(strong.to(device)), seen
+            seen = self(self._pixels(plain), prompted=False)
+        return self(self._pixels(strong)), seen
+
+    def _pixels(self, images: Sequence[Image]) -> Tensor:
+        return as_tensor(images).to(self.prompts.device)
 
     def tunable(self) -> dict[str, nn.Parameter]:
         """What tuning changes, by the names of the fitted state."""
         return {
-            name.replace("transformer.", _NORM, 1): parameter
+            name.replace("transformer.", "norm.", 1): parameter
             for name, parameter in self.named_parameters()
             if parameter.requires_grad
         }
@@ -326,6 +313,6 @@ class PromptedEncoder(nn.Module):
     def encode(self, images: Images) -> NDArray[np.float32]:
         """Features of images, one at a time: the same bits in any company."""
         crops = (plain_crop(read_image(image), self.size) for image in images)
-        rows = [self(as_tensor([crop]).to(self.prompts.device)) for crop in crops]
-        encoded: NDArray[np.float32] = torch.cat(rows).cpu().numpy()
+        rows = torch.cat([self(self._pixels([crop])) for crop in crops])
+        encoded: NDArray[np.float32] = rows.cpu().numpy()
         return encoded

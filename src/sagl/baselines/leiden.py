@@ -25,17 +25,14 @@ class Leiden(Transductive):
 
     Traag, Waltman and van Eck, "From Louvain to Leiden: guaranteeing well-connected
     communities", 2019, by the package ``leidenalg``. Samples are linked to their
-    nearest neighbours, by cosine; links count alike. Any number of views, side by
-    side. Needs ``pip install "sagl[peers]"``.
+    nearest neighbours, by cosine; links count alike. Needs
+    ``pip install "sagl[peers]"``.
 
     Parameters
     ----------
-    n_clusters : int
     resolution : float, optional
         The higher, the more clusters; 1 is modularity. By default it is searched for,
         until there are ``n_clusters`` or as near to it as comes.
-    neighbours : int, default=15
-        At most; no sample gets more than n / C.
     """
 
     resolution: float | None = real(None, strict=True)

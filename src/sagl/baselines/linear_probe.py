@@ -25,11 +25,8 @@ class LinearProbe(Baseline):
 
     Parameters
     ----------
-    n_clusters : int
-        The number of classes.
     C : float, default=1.0
         Inverse strength of the L2 penalty.
-    max_iter : int, default=1000
 
     Attributes
     ----------

@@ -25,18 +25,8 @@ class MSRL(Baseline):
     """Every sample attends to every other: e_ij = relu(a·z_i + c·z_j), row softmax.
 
     z is a weight-normalised linear map of a view, A = softmax(e), q = softmax(A z + z);
-    pseudo-labels, diversity and alignment are SAGL's. New samples attend to stored
-    training samples and to themselves. Any number of views.
-
-    Parameters
-    ----------
-    n_clusters : int
-    gamma, beta : float
-        Weights of diversity and alignment.
-    epochs : int, default=200
-    batch_size : int, default=100
-    learning_rate : float, default=1e-3
-    normalize : {"center", "none"}, default="center"
+    pseudo-labels, diversity (weighed by ``gamma``) and alignment (by ``beta``) are
+    SAGL's. New samples attend to stored training samples and to themselves.
     """
 
     gamma: float = real(5.0)

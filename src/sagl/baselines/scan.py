@@ -33,28 +33,12 @@ class SCAN(Baseline):
 
     Van Gansbeke, Vandenhende, Georgoulis, Proesmans and Van Gool, "SCAN: Learning to
     Classify Images without Labels", ECCV 2020. The loss of a head is
-    −mean log ⟨p(x), p(x')⟩ − λ · entropy of the mean p(x), where x' is one of the
-    nearest neighbours of x. The head with the smallest loss gives the labels.
+    −mean log ⟨p(x), p(x')⟩ − ``entropy_weight`` · entropy of the mean p(x), where x' is
+    one of the nearest neighbours of x. The head of smallest loss gives the labels.
 
     This is the clustering step alone. The features are frozen, so that there are no
     augmented images, nothing but the heads is trained, and the self-labelling that
     follows in the paper, which needs strong augmentations, is left out.
-
-    Any number of views, side by side.
-
-    Parameters
-    ----------
-    n_clusters : int
-    heads : int, default=10
-    neighbours : int, default=20
-        At most; no sample gets more than n / C.
-    entropy_weight : float, default=5.0
-        λ.
-    epochs : int, default=100
-    batch_size : int, default=128
-    learning_rate, weight_decay : float, default=1e-4
-        Of Adam.
-    normalize : {"center", "none"}, default="center"
     """
 
     heads: int = whole(10)

@@ -16,15 +16,10 @@ from sagl.baselines.transductive import Transductive
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Spectral(Transductive):
-    """scikit-learn's spectral clustering. Any number of views, side by side.
+    """scikit-learn's spectral clustering.
 
-    A new sample gets the cluster of the nearest training samples.
-
-    Parameters
-    ----------
-    n_clusters : int
-    neighbours : int, default=10
-        Of each sample in the graph, itself counted; at most n / C others.
+    A new sample gets the cluster of the nearest training samples. ``neighbours`` count
+    the sample itself.
     """
 
     neighbours: int = whole(10, least=2)

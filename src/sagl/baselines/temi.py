@@ -50,32 +50,21 @@ class TEMI(Baseline):
     neighbours x', log Σ_c (q_s(c|x) q_t(c|x'))^β / q(c), both ways round, where q(c)
     is the running share of cluster c. A pair counts as much as the teachers of all
     heads agree on it. The teacher of the head with the smallest loss gives the labels.
-
-    Any number of views, side by side, each with rows of length one.
+    Views are taken side by side, each with rows of length one.
 
     Parameters
     ----------
-    n_clusters : int
-    heads : int, default=50
     head : {"linear", "mlp"}, default="linear"
         ``"linear"`` is the last layer of the authors' heads, weight-normalised and
         without bias, on the features themselves. ``"mlp"`` is their whole head, with
         layers of 512 (GELU) and 256 units (scaled to length one) before it: about
         thirty times the work. Pass ``learning_rate=1e-4`` with it, as in the paper.
-    neighbours : int, default=50
-        At most; no sample gets more than n / C, as in the released code.
     beta : float, default=0.6
         Below 1, it keeps clusters from staying empty.
-    temperature : float, default=0.1
     momentum : float, default=0.996
         Of the teacher.
-    epochs : int, default=200
     batch_size : int, optional
         By default 512, or as much less, down to 64, as makes 5,000 steps.
-    learning_rate : float, default=1e-3
-    weight_decay : float, default=1e-4
-    normalize : {"center", "none"}, default="center"
-        What is done to each view before its rows are scaled to length one.
     """
 
     heads: int = whole(50)

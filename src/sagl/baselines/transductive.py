@@ -31,12 +31,6 @@ class Transductive(Baseline):
     the cluster of the nearest ten of those it labelled, weighed by the inverse squared
     distance. Views are taken side by side, rows of each of length one.
 
-    Parameters
-    ----------
-    n_clusters : int
-    normalize : {"standard", "center", "none"}, default="standard"
-        What is done to the columns of each view before.
-
     Attributes
     ----------
     covered_ : array of shape (n_samples,)

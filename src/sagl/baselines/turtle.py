@@ -30,13 +30,10 @@ class TURTLE(Baseline):
     linear map. Each step trains one linear classifier per view on the labels of a batch
     (the inner problem), then moves θ so that the labels come closer to what the
     classifiers say (their cross-entropy, the classifiers held fixed) while the entropy
-    of each view's mean label keeps all clusters in use. Any number of views.
+    of each view's mean label keeps all clusters in use.
 
     Parameters
     ----------
-    n_clusters : int
-    steps : int, default=6000
-        Steps of θ.
     inner_steps : int, default=10
         Steps of the classifiers for each step of θ.
     warm_start : bool, default=False
@@ -46,8 +43,6 @@ class TURTLE(Baseline):
         Weight of the entropy.
     batch_size : int, default=10000
         Samples drawn for each step of θ; all of them where there are fewer.
-    learning_rate, inner_learning_rate : float, default=1e-3
-        Of θ and of the classifiers.
     normalize : {"center", "none"}, default="center"
         The paper takes features as they are (``"none"``). Learning rates are steps of
         weights, so what they do depends on the scale of the features: centred and
@@ -98,11 +93,9 @@ def soft_labels(
     encoders: Sequence[LinearEncoder], features: Sequence[Tensor]
 ) -> Tensor:
     """softmax(θ h) of each view, (L, C, n)."""
-    z = [
-        _map(encoder.weight(), encoder.b, h)
-        for encoder, h in zip(encoders, features, strict=True)
-    ]
-    return torch.softmax(torch.stack(z), dim=1)
+    pairs = zip(encoders, features, strict=True)
+    z = torch.stack([_map(theta.weight(), theta.b, h) for theta, h in pairs])
+    return torch.softmax(z, dim=1)
 
 
 def label_loss(q: Tensor, log_p: Tensor, gamma: float) -> Tensor:
@@ -155,10 +148,8 @@ class Heads:
 
     def logits(self, features: Sequence[Tensor]) -> Tensor:
         """W h + b of each view, (L, C, n)."""
-        maps = self.split(self.vector)
-        return torch.stack(
-            [_map(W, b, h) for (W, b), h in zip(maps, features, strict=True)]
-        )
+        maps = zip(self.split(self.vector), features, strict=True)
+        return torch.stack([_map(W, b, h) for (W, b), h in maps])
 
     def train(self, features: Sequence[Tensor], labels: Tensor, steps: int) -> None:
         """Some steps towards ``labels``, (C, n)."""
@@ -172,7 +163,7 @@ class Heads:
             self.adam()
 
     def adam(self) -> None:
-        """One step of Adam along ``gradient``."""
+        """One step along ``gradient``."""
         self.steps += 1
         self.first.lerp_(self.gradient, 1 - _BETA1)
         self.second.mul_(_BETA2)

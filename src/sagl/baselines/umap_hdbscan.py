@@ -21,19 +21,16 @@ _LEAST_SIZE = 3
 class UMAPHDBSCAN(Transductive):
     """UMAP to a few dimensions, then HDBSCAN, which leaves samples out.
 
-    Settings of UMAP are those of BERTopic. Any number of views, side by side. Needs
-    ``pip install "sagl[peers]"``. See ``covered_`` for the samples that HDBSCAN put
-    into a cluster; all others get that of the nearest of them.
+    Settings of UMAP are those of BERTopic. Needs ``pip install "sagl[peers]"``. See
+    ``covered_`` for the samples that HDBSCAN put into a cluster; all others get that of
+    the nearest of them.
 
     Parameters
     ----------
-    n_clusters : int
     min_cluster_size : int, optional
         Of HDBSCAN, which then finds its own number of clusters. By default, of a dozen
         sizes up to n / C, the one whose number of clusters is nearest to
         ``n_clusters``.
-    neighbours : int, default=15
-    dimension : int, default=5
     """
 
     min_cluster_size: int | None = whole(None, least=2)

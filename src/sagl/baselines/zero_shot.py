@@ -50,7 +50,6 @@ class TextBaseline(Baseline):
 
     Parameters
     ----------
-    n_clusters : int
     class_names : list of str
         The name of each class; predicted numbers are positions in this list.
     text_encoder : str, callable or array
@@ -155,14 +154,9 @@ class ZeroShot(TextBaseline):
     the class of the largest cosine. Nothing is learned from the samples. One view is
     used, the one that shares its space with the text encoder; others are ignored.
 
-    Parameters
-    ----------
-    n_clusters : int
-    class_names, text_encoder, view, templates
-        As in :class:`~sagl.baselines.zero_shot.TextBaseline`.
-    temperature : float, default=0.01
-        ``decision_function`` is cosine / temperature, whose softmax is CLIP's
-        probability.
+    ``decision_function`` is cosine / ``temperature``, whose softmax is CLIP's
+    probability; other parameters are those of
+    :class:`~sagl.baselines.zero_shot.TextBaseline`.
 
     References
     ----------

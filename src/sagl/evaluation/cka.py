@@ -56,16 +56,7 @@ THRESHOLDS: dict[Verdict, float] = {"repeat": 0.9, "overlap": 0.75, "complement"
 
 
 def debiased_cka(x: ArrayLike, y: ArrayLike) -> float:
-    """Debiased linear CKA of two matrices with the same samples as rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sagl.evaluation.cka import debiased_cka
-    >>> x = np.random.default_rng(0).normal(size=(50, 8))
-    >>> round(debiased_cka(x, 3 * x[:, ::-1]), 6)  # turned and scaled: the same
-    1.0
-    """
+    """Debiased linear CKA of two matrices with the same samples as rows."""
     return float(cka_matrix(Views([np.asarray(x), np.asarray(y)]))[0, 1])
 
 
@@ -89,8 +80,6 @@ def cka_matrix(
         or 4,096 columns, with batches of 512.
     passes : int, default=1
         How often every row takes part in a batch.
-    seed : int, default=0
-        Of the batches.
     progress : callable, optional
         Told the number of rows after each piece of work; in total
         :func:`rows_to_read`.
@@ -248,8 +237,9 @@ class PairVerdict:
 def judge_views(cka: ArrayLike, names: Sequence[str]) -> list[PairVerdict]:
     """Say of every pair of views whether they repeat or complement each other.
 
-    The thresholds are rules of thumb, taken from the paper's tables of CKA and of ACC
-    by pair of backbones on eight data sets:
+    ``cka`` is that of :func:`cka_matrix`. The most alike come first. The thresholds are
+    rules of thumb, taken from the paper's tables of CKA and of ACC by pair of backbones
+    on eight data sets:
 
     * at least 0.9, *repeat*: above any pair of different backbones there (at most
       0.86, CLIP and SigLIP 2, trained alike); such views see the same neighbours;
@@ -259,18 +249,6 @@ def judge_views(cka: ArrayLike, names: Sequence[str]) -> list[PairVerdict]:
       the best choice on seven of eight;
     * below 0.3, *unrelated*: ConvNeXt V2 beside either (0.04 to 0.25), which lost up
       to 30 points of ACC: the views share too little to be aligned.
-
-    Parameters
-    ----------
-    cka : array-like of shape (L, L)
-        From :func:`cka_matrix`.
-    names : sequence of str
-        The views' names, in order.
-
-    Returns
-    -------
-    list of PairVerdict
-        All pairs, the most alike first.
 
     Examples
     --------
