@@ -11,9 +11,6 @@ from sagl.experiments.digits import load
 from sagl.experiments.fit import fit_run
 from tests.browser.watching import Watched
 
-# Without a graphics card WebGL is computed; Debian's Chromium wants to be asked.
-_ARGUMENTS = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-
 
 @pytest.fixture(scope="session")
 def browser():
@@ -27,7 +24,7 @@ def browser():
     if not sys.platform.startswith("linux"):
         pytest.skip("written for Debian's Chromium")
     with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=path, args=_ARGUMENTS)
+        chromium = driver.chromium.launch(executable_path=path)
         yield chromium
         chromium.close()
 

@@ -32,7 +32,6 @@ def click_sample(report, payload, row):
 
 def test_click_walk_rename_reload_export(report, payload, demo_run, tmp_path):
     page = report.page
-    assert page.evaluate("document.documentElement.dataset.explorer") == "webgl"
 
     # Click a point: it is the sample that lies there, with its picture.
     places = report.places(payload)
@@ -232,30 +231,29 @@ def test_wheel_zooms_and_drag_moves(report, payload):
     assert report.text("#sample-id") == payload["ids"][row]
 
 
-def test_without_webgl_the_points_are_drawn_all_the_same(open_page, demo_run, payload):
-    report = open_page(
-        demo_run / "report.html",
-        before="""const get = HTMLCanvasElement.prototype.getContext;
-        HTMLCanvasElement.prototype.getContext = function (kind, ...more) {
-          return kind.startsWith("webgl") ? null : get.call(this, kind, ...more);
-        };""",
-    )
-    page = report.page
-    assert page.evaluate("document.documentElement.dataset.explorer") == "2d"
-    row = most_alone(report.places(payload))
-    click_sample(report, payload, row)
-    assert report.text("#sample-id") == payload["ids"][row]
-    drawn = page.evaluate(
-        """() => {
+def test_every_sample_is_drawn_in_its_colour_where_it_lies(report, payload):
+    places = report.places(payload)
+    box = report.page.locator("#overlay").bounding_box()
+    shown = report.page.evaluate(
+        """async () => {
+        await new Promise(requestAnimationFrame);
         const canvas = document.getElementById("points");
         const { width, height } = canvas;
         const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
-        let painted = 0;
-        for (let i = 3; i < data.length; i += 4) painted += data[i] > 0;
-        return painted;
+        return [height, width, [...data]];
         }"""
     )
-    assert drawn > len(payload["ids"])
+    pixels = np.reshape(shown[2], (*shown[:2], 4))
+    across, down = (places - [box["x"], box["y"]]).round().astype(int).T
+    red_green_blue = [
+        [int(payload["palette"][k][i : i + 2], 16) for i in (1, 3, 5)]
+        for k in payload["cluster"]
+    ]
+    # Dots let a little of the white ground through, and others may lie over them.
+    near = np.abs(pixels[down, across, :3] - red_green_blue).max(axis=1) < 40
+    assert near.mean() > 0.97
+    painted = (pixels[..., :3] != 255).any(axis=2).mean()
+    assert 0.01 < painted < 0.3
     report.check_quiet()
 
 

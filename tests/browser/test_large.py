@@ -27,22 +27,23 @@ def large_data(run, n, n_clusters=4, views=("dino", "clip", "siglip")):
     centres = rng.normal(size=(n_clusters, 2)) * 8
     points = centres[labels] + rng.normal(size=(n, 2))
     model = SAGL.load(run)
-    model.labels_, model.confidence_ = labels, rng.random(n)
+    confidence = rng.random(n)
     ids = [f"train/class_{k:03}/IMG_{i:08}.JPEG" for i, k in enumerate(labels)]
     graphs = {name: random_graph(n, 15, seed) for seed, name in enumerate(views)}
     mean = graphs[views[0]]
     columns = (make_column("mass", [f"{value:.4f}" for value in rng.random(n)]),)
     inputs = Inputs(ids, labels=rng.integers(0, 10, n), columns=columns)
-    clusters = describe_clusters(labels, model.confidence_, n_clusters, mean)
     return RunData(
-        run,
-        model,
-        inputs,
-        graphs,
-        mean,
-        None,
-        clusters,
-        Layout(points, "Random."),
+        directory=run,
+        model=model,
+        inputs=inputs,
+        labels=labels,
+        confidence=confidence,
+        graphs=graphs,
+        graph=mean,
+        view_agreement=None,
+        clusters=describe_clusters(labels, confidence, n_clusters, mean),
+        layout=Layout(points, "Random."),
     )
 
 

@@ -87,5 +87,5 @@ def test_demo_ends_with_the_path_of_its_report(sagl_cli, tmp_path):
     assert out.rstrip().endswith(str(report))
     page = Page(report.read_text(encoding="utf-8"))
     payload = page.payload
-    assert payload["n"] == len(SAGL.load(tmp_path / "demo").labels_)
-    assert len(payload["thumbnails"]["rows"]) == payload["n"]
+    n = len(SAGL.load(tmp_path / "demo").labels_)
+    assert len(payload["ids"]) == len(payload["thumbnails"]) == n

@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from sagl import SAGL
 from sagl.experiments.fit import fit_run
 from sagl.report.inputs import Inputs
-from sagl.report.run_data import collect
+from sagl.report.run_data import collect, describe_clusters
 from tests.conftest import clustered_views
 
 
@@ -33,15 +32,9 @@ def small_data(small_run):
 def altered(small_data):
     """The same data with other labels, confidences or anything else of RunData."""
 
-    def alter(labels=None, confidence=None, **changes):
+    def alter(**changes):
         data = replace(small_data, **changes)
-        if labels is None and confidence is None:
-            return data
-        model = SAGL.load(data.directory)
-        if labels is not None:
-            model.labels_ = np.asarray(labels)
-        if confidence is not None:
-            model.confidence_ = np.asarray(confidence)
-        return replace(data, model=model)
+        clusters = describe_clusters(data.labels, data.confidence, 4, data.graph)
+        return replace(data, clusters=clusters)
 
     return alter

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import save_npz
+from scipy.sparse import csr_matrix, save_npz
 
 from sagl import SAGL
 from sagl.report.inputs import Inputs
@@ -58,7 +58,7 @@ def test_a_run_without_graph(small_run, tmp_path):
     data = collect(tmp_path / "run", Inputs(numbered(240)))
     assert data.graphs == {}
     assert data.graph is None
-    assert data.clusters[0].neighbours == ()
+    assert data.clusters[0].neighbours == []
 
 
 def test_views_of_other_samples_are_refused(small_run):
@@ -123,11 +123,12 @@ def test_weights_between_clusters_equal_a_loop(seed, n, n_clusters):
 def test_examples_are_the_surest_and_the_least_sure():
     labels = np.array([0] * 10 + [2] * 3)
     confidence = np.array([0.9, 0.1, 0.8, 0.2, 0.7, 0.3, 0.6, 0.4, 0.5, 0.55, 1, 1, 1])
-    first, last = describe_clusters(labels, confidence, 4, examples=3)
+    first, empty, last, _ = describe_clusters(labels, confidence, 4, examples=3)
     assert (first.number, first.size) == (0, 10)
-    assert first.typical.tolist() == [0, 2, 4]
-    assert first.doubtful.tolist() == [1, 3, 5]
+    assert first.typical == [0, 2, 4]
+    assert first.doubtful == [1, 3, 5]
     assert first.confidence == np.mean(confidence[:10])
+    assert (empty.number, empty.size, empty.typical) == (1, 0, [])
     # A small cluster shows no sample twice.
     assert (last.number, last.size) == (2, 3)
     assert sorted([*last.typical, *last.doubtful]) == [10, 11, 12]
@@ -137,8 +138,6 @@ def test_among_the_sure_the_graph_decides():
     labels = np.zeros(5, dtype=int)
     graph = random_graph(5, 1).toarray() * 0
     graph[:, 3] = 1.0  # all attend to sample 3
-    from scipy.sparse import csr_matrix
-
     [cluster] = describe_clusters(labels, np.full(5, 0.991), 1, csr_matrix(graph), 2)
     assert cluster.typical[0] == 3
 
@@ -146,9 +145,7 @@ def test_among_the_sure_the_graph_decides():
 def test_neighbours_are_other_clusters_by_weight():
     labels = np.repeat([0, 1, 2], 4)
     graph = np.kron([[0.7, 0.1, 0.2], [0, 1, 0], [0.5, 0, 0.5]], np.full((4, 4), 0.25))
-    from scipy.sparse import csr_matrix
-
     clusters = describe_clusters(labels, np.ones(12), 3, csr_matrix(graph))
     assert [k for k, _ in clusters[0].neighbours] == [2, 1]
     np.testing.assert_allclose([s for _, s in clusters[0].neighbours], [0.2, 0.1])
-    assert clusters[1].neighbours == ()
+    assert clusters[1].neighbours == []

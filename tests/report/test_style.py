@@ -11,7 +11,7 @@ from sagl.report import style
 from sagl.report.style import (
     PALETTE,
     cluster_colours,
-    legend,
+    name_legend,
     name_ticks,
     panels,
     plain,
@@ -132,7 +132,7 @@ def test_names_from_data_are_shown_as_they_are():
     def draw():
         [ax] = panels()
         lines = [ax.plot([0, 1], [i, i])[0] for i in range(3)]
-        legend(ax, lines, names)
+        name_legend(ax, lines, names)
         name_ticks(ax.xaxis, range(3), names)
         return ax
 

@@ -35,13 +35,6 @@ def stratified_rows(
 
     A cluster too small for a share of its own keeps one sample as long as there is
     room, so that none disappears from a picture.
-
-    Examples
-    --------
-    >>> from sagl.report.embedding import stratified_rows
-    >>> labels = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1]
-    >>> [labels[i] for i in stratified_rows(labels, size=5)]
-    [0, 0, 0, 0, 1]
     """
     labels = np.asarray(labels)
     if labels.ndim != 1 or not len(labels) or size < 1:
@@ -74,10 +67,19 @@ def tsne(
     other row goes where its nearest neighbours among them are, and openTSNE then lets
     each of them find its place among the fixed ones.
     """
-    X = _reduced(features, seed)
+    X: NDArray[np.float64] = check_array(features, np.float64, input_name="features")
+    if X.shape[1] == 1:
+        X = np.hstack([X, np.zeros_like(X)])  # openTSNE starts from two directions
+    elif min(X.shape) > _COMPONENTS:
+        X = PCA(_COMPONENTS, svd_solver="randomized", random_state=seed).fit_transform(
+            X
+        )
     rows = stratified_rows(np.zeros(len(X)) if labels is None else labels, sample, seed)
+    if (X[0] == X).all():
+        return np.zeros((len(X), 2))
     if len(rows) < _FEW or (X[rows] == X[rows[0]]).all():
-        return _plane(X)
+        flat: Points = PCA(2, svd_solver="full").fit_transform(X)
+        return flat
     method = load("openTSNE").TSNE(
         perplexity=min(_PERPLEXITY, (len(rows) - 1) / 3),
         initialization="pca",
@@ -123,12 +125,13 @@ def lay_out(
     seed: int = 0,
 ) -> Layout:
     """t-SNE of the representations, else of the graph, else a disc per cluster."""
-    features, basis = representations, "representations"
-    if features is None and graph is not None and len(labels) > _GRAPH_COMPONENTS:
-        features, basis = graph_features(graph, seed), "neighbours in the graph"
-    if features is not None:
-        points = tsne(features, labels, seed=seed)
-        return Layout(points, f"Near points have similar {basis} (t-SNE).")
+    near = "Near points have similar {} (t-SNE)."
+    if representations is not None:
+        points = tsne(representations, labels, seed=seed)
+        return Layout(points, near.format("representations"))
+    if graph is not None and len(labels) > _GRAPH_COMPONENTS:
+        points = tsne(graph_features(graph, seed), labels, seed=seed)
+        return Layout(points, near.format("neighbours in the graph"))
     return Layout(
         discs(labels, confidence),
         "Each cluster is a disc with its most confident samples in the middle; how "
@@ -161,23 +164,4 @@ def discs(
     spiral = np.stack([np.cos(turn), np.sin(turn)], axis=1) * distance[:, None]
     points = np.empty((len(labels), 2))
     points[order] = centres[disc] + spiral
-    return points
-
-
-def _reduced(features: ArrayLike, seed: int) -> NDArray[np.float64]:
-    X: NDArray[np.float64] = check_array(features, input_name="features")
-    if X.shape[1] == 1:
-        X = np.hstack([X, np.zeros_like(X)])  # openTSNE starts from two directions
-    if min(X.shape) <= _COMPONENTS:
-        return X.astype(np.float64)
-    reduce = PCA(_COMPONENTS, svd_solver="randomized", random_state=seed)
-    reduced: NDArray[np.float64] = reduce.fit_transform(X.astype(np.float32))
-    return reduced.astype(np.float64)
-
-
-def _plane(X: NDArray[np.float64]) -> Points:
-    """The two main directions, for samples that have no neighbourhoods to keep."""
-    if (X[0] == X).all():
-        return np.zeros((len(X), 2))
-    points: Points = PCA(2, svd_solver="full").fit_transform(X)
     return points

@@ -37,23 +37,12 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True)
 class RunGraph:
-    """A graph and what is known about its samples.
+    """A graph and what is known about its samples."""
 
-    Attributes
-    ----------
-    weights : csr_array of shape (n, n)
-        Who attends to whom.
-    ids : sequence of str
-        A name per sample; the row's number where there is none.
-    clusters : ndarray of shape (n,)
-    labels : ndarray of shape (n,) or None
-        True classes, for measures alone.
-    """
-
-    weights: csr_array
-    ids: Sequence[str]
+    weights: csr_array  # (n, n), who attends to whom
+    ids: Sequence[str]  # the row's number where there is no name
     clusters: NDArray[np.int64]
-    labels: NDArray[Any] | None = None
+    labels: NDArray[Any] | None = None  # true classes, for measures alone
 
 
 def attention_graphs(model: SAGL, views: Views) -> dict[str, csr_matrix]:
@@ -88,29 +77,26 @@ def open_graph(
                 f"{', '.join(names)}; files are given as NAME=FILE"
             )
     truth = None if labels is None else read_labels(labels)
+    model = SAGL.load(run, device)
     if store is not None or files:
         given = read_input(store, files, names, join)  # type: ignore[arg-type]
-        model = SAGL.load(run, device)
-        clusters = model.predict(given.views)
-        ids = given.ids
         weights = _weights(model, given.views, wanted)
-        known = given.labels
+        known = given.labels if truth is None else truth
+        return RunGraph(weights, given.ids, model.predict(given.views), known)
+    inputs = open_inputs(run)
+    stored = None if wanted else stored_graph(run, len(model.labels_))
+    if stored is not None:
+        weights = csr_array(stored)
+    elif inputs.views is not None:
+        weights = _weights(model, inputs.views, wanted)
     else:
-        inputs = open_inputs(run)
-        model = SAGL.load(run, device)
-        clusters, ids, known = model.labels_, list(inputs.ids), inputs.labels
-        stored = None if wanted else stored_graph(run, len(clusters))
-        if stored is not None:
-            weights = csr_array(stored)
-        elif inputs.views is not None:
-            weights = _weights(model, inputs.views, wanted)
-        else:
-            notes = "".join(f" ({note})" for note in inputs.notes)
-            raise ValueError(
-                f"{run} does not hold the features that this graph needs{notes}; give "
-                "them as a store or with --view NAME=FILE"
-            )
-    return RunGraph(weights, ids, clusters, known if truth is None else truth)
+        notes = "".join(f" ({note})" for note in inputs.notes)
+        raise ValueError(
+            f"{run} does not hold the features that this graph needs{notes}; give "
+            "them as a store or with --view NAME=FILE"
+        )
+    known = inputs.labels if truth is None else truth
+    return RunGraph(weights, list(inputs.ids), model.labels_, known)
 
 
 def _weights(model: SAGL, views: Views, wanted: Sequence[str]) -> csr_array:

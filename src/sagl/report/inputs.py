@@ -62,9 +62,13 @@ class Names:
     wrong: Mapping[int, str] = field(default_factory=dict)
     run: str = ""  # checksum of the run they belong to
 
+    def label_of(self, cluster: int) -> str:
+        """What a cluster is called that nobody has named."""
+        return f"Cluster {cluster}"
+
     def name_of(self, cluster: int) -> str:
-        """The cluster's name, or "Cluster" and its number."""
-        return self.clusters.get(cluster, f"Cluster {cluster}")
+        """What a cluster is called."""
+        return self.clusters.get(cluster) or self.label_of(cluster)
 
 
 @dataclass(frozen=True)
@@ -228,15 +232,7 @@ def _source_record(run: Path) -> dict[str, Any]:
 
 
 def make_column(name: str, strings: Sequence[str | None]) -> Column:
-    """A column from what its cells say: numbers, few different words, or texts.
-
-    Examples
-    --------
-    >>> make_column("weight", ["1.5", "", "2"]).kind
-    'number'
-    >>> make_column("kind", ["cat", "dog", "cat"]).categories
-    ('cat', 'dog')
-    """
+    """A column from what its cells say: numbers, few different words, or texts."""
     cells = [(cell or "").strip() for cell in strings]
     try:
         known = np.array([float(cell) for cell in cells if cell])
@@ -244,8 +240,7 @@ def make_column(name: str, strings: Sequence[str | None]) -> Column:
     except ValueError:
         numeric = False
     if numeric and ((known % 1 != 0).any() or len(np.unique(known)) > _MOST_CODES):
-        numbers = np.array([float(cell or "nan") for cell in cells])
-        return Column(name, "number", numbers)
+        return Column(name, "number", np.array([float(c or "nan") for c in cells]))
     if not numeric and len(set(cells)) > _MOST_CATEGORIES:
         return Column(name, "text", np.array(cells, dtype=object))
     return category_column(name, cells, numeric=numeric)
@@ -254,17 +249,13 @@ def make_column(name: str, strings: Sequence[str | None]) -> Column:
 def category_column(
     name: str, values: Sequence[Any], *, numeric: bool = False
 ) -> Column:
-    """A column of categories, in the order of their names or numbers."""
+    """A column of categories, in the order of their names or numbers, missing last."""
     words = [str(value) or MISSING for value in values]
-
-    def place(word: str) -> tuple[float, str]:
-        return (float("inf" if word == MISSING else word) if numeric else 0.0, word)
-
-    order = sorted(set(words), key=place)
+    order = sorted(set(words) - {MISSING}, key=float if numeric else str)
+    order += [MISSING] * (MISSING in words)
     codes = {word: code for code, word in enumerate(order)}
-    return Column(
-        name, "category", np.array([codes[word] for word in words]), tuple(order)
-    )
+    coded = np.array([codes[word] for word in words])
+    return Column(name, "category", coded, tuple(order))
 
 
 def read_columns(path: Path, ids: Sequence[str]) -> tuple[Column, ...]:
@@ -299,43 +290,28 @@ def run_checksum(run: Path) -> str:
 
 
 def read_names(path: str | Path) -> Names:
-    """Read the names and marks that the explorer of a report exported.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> text = '{"format": "sagl-names", "version": 1, "run": "ab", '
-    >>> text += '"clusters": {"2": "cats"}, "wrong": [{"row": 7, "sample": "7.jpg"}]}'
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "names.json"
-    ...     _ = path.write_text(text)
-    ...     read_names(path)
-    Names(clusters={2: 'cats'}, wrong={7: '7.jpg'}, run='ab')
-    """
+    """Read the names and marks that the explorer of a report exported."""
     path = Path(path)
-    again = "export the names again in the explorer of a report (Names as JSON)"
     check_readable(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise ValueError(f"{path}: not JSON; {again}") from None
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise ValueError(f"{path}: not the names of a run; {again}")
-    if content.get("version") != _VERSION:
-        raise ValueError(
-            f"{path}: of version {content.get('version')!r}, this sagl reads "
-            f"{_VERSION}: upgrade sagl"
-        )
-    try:
+        if content["format"] != _FORMAT:
+            raise ValueError(f"its format is {content['format']!r}")
         clusters = {int(k): name for k, name in content["clusters"].items()}
         wrong = {int(mark["row"]): mark["sample"] for mark in content["wrong"]}
         for text in (*clusters.values(), *wrong.values(), content["run"]):
             if not isinstance(text, str):
-                raise TypeError(f"{text!r} is not text")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise ValueError(f"{text!r} is not text")
+        version = content["version"]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{path}: damaged ({type(error).__name__} {error}); {again}"
+            f"{path}: not the names of a run ({type(error).__name__}: {error}); export "
+            "the names again in the explorer of a report (Names as JSON)"
         ) from None
+    if version != _VERSION:
+        raise ValueError(
+            f"{path}: of version {version!r}, this sagl reads {_VERSION}: upgrade sagl"
+        )
     return Names(clusters, wrong, content["run"])
 
 

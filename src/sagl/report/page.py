@@ -21,7 +21,6 @@ from sagl.report import figures, style, summary
 from sagl.report.embedding import stratified_rows, three_levels, tsne
 from sagl.report.explorer import (
     Thumbnails,
-    data_address,
     make_thumbnails,
     payload,
     shown_rows,
@@ -40,7 +39,6 @@ STAGES = 7  # how often ``progress`` is called at most
 _THUMBNAILS = 5_000  # pictures in one page
 _TSNE_ROWS = 1_500  # of each view, at each level
 _MOST_SVG = 600_000  # characters of a figure; beyond, a PNG is smaller
-_HERE = Path(__file__).parent
 _SCRIPTS = (
     *("dom", "data", "camera", "points", "colours", "overlay", "panel"),
     *("explorer", "controls"),  # the last one begins
@@ -69,32 +67,13 @@ def write_report(
     device: str = "auto",
     progress: Progress = lambda stage: None,
 ) -> dict[str, Any]:
-    """Write the report of a run and say what is in it.
+    """Write the report of a run, by default ``report.html`` in it.
 
-    Parameters
-    ----------
-    run : Path
-        A run directory.
-    inputs : Inputs
-        From :func:`~sagl.report.inputs.open_inputs`, or made by hand.
-    out : Path, optional
-        By default ``report.html`` in the run.
-    thumbnails : bool, default=True
-        Whether pictures are shown, where there are any.
-    tsne_rows : int, optional
-        Samples in the t-SNE figures; 0 leaves those figures out.
-    graph : bool, optional
-        Whether to compute a graph per view; by default up to 50,000 samples.
-    parquet : Path, optional
-        Where to write a table for embedding-atlas.
-    device : str, default="auto"
-    progress : callable
-        Told what is done next.
-
-    Returns
-    -------
-    dict
-        Path and size of the page, headline numbers, warnings.
+    ``inputs`` are those of :func:`~sagl.report.inputs.open_inputs`, or made by hand. A
+    ``graph`` per view is computed by default up to 50,000 samples; ``tsne_rows`` is how
+    many samples the t-SNE figures show, 0 for none; ``parquet`` names a table for
+    embedding-atlas to be written as well. Returned are path and size of the page, its
+    headline numbers and its warnings.
     """
     out = run / FILE_NAME if out is None else out
     check_writable(out, "the name must end in", ".html")
@@ -124,9 +103,7 @@ def write_report(
         "bytes": out.stat().st_size,
         "n_samples": len(data),
         "protocol": summary.protocol(data),
-        "headline": {
-            n.label: f"{n.value} {n.unit}".strip() for n in summary.headline(data)
-        },
+        "headline": {n.label: n.value for n in summary.headline(data)},
         "warnings": [f"{c.title}. {c.text}" for c in warnings],
         "parquet": None if parquet is None else str(parquet),
     }
@@ -151,9 +128,10 @@ def draw_run(data: RunData, tsne_rows: int = _TSNE_ROWS) -> Iterator[Drawing]:
             svg = f'<img src="{address}" alt="{escape(alt)}">'
         return Drawing(title, svg, caption, wide)
 
-    name_of = data.inputs.names.name_of if data.inputs.names.clusters else str
-    names = [name_of(k) for k in range(data.n_clusters)]
-    ax = figures.draw_cluster_sizes(data.labels, data.n_clusters, names=names)
+    names = None
+    if data.inputs.names.clusters:
+        names = [data.inputs.names.name_of(k.number) for k in data.clusters]
+    ax = figures.draw_cluster_sizes(data.labels, len(data.clusters), names=names)
     yield drawing("Cluster sizes", ax)
     yield drawing("Confidence", figures.draw_confidence(data.confidence))
     if getattr(model, "cluster_count_", None) is not None:
@@ -212,43 +190,37 @@ def render(
         return style.plain(text, _LINE) or inputs.ids[row]
 
     jinja = style.load("jinja2")
-    environment = jinja.Environment(
-        loader=jinja.FileSystemLoader(_HERE / "templates"),
+    template = jinja.Template(
+        _read("templates/report.html"),
         autoescape=True,
         undefined=jinja.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "percent": summary.percent,
-        "address": data_address,
-        "digest": _digest,
-    }
-    markup = style.load("markupsafe").Markup  # what is ours and must not be escaped
-    script = "\n".join(_static(f"{name}.js") for name in _SCRIPTS)
+    script = "\n".join(_read(f"static/{name}.js") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{script}}})();\n'
-    text: str = environment.get_template("report.html").render(
+    text: str = template.render(
         data=data,
         summary=summary,
         figures=figures,
         concerns=concerns,
         thumbnails=thumbnails,
         kind="image" if thumbnails.images else inputs.kind,
-        colours=style.cluster_colours(data.n_clusters),
+        colours=style.cluster_colours(len(data.clusters)),
         place={int(row): place for place, row in enumerate(rows)},
         line=line,
+        digest=_digest,
         version=__version__,
-        markup=markup,
-        css=markup(_static("report.css")),
-        script=markup(script),
-        payload=markup(payload(data, thumbnails, rows)),
+        css=_read("static/report.css"),
+        script=script,
+        payload=payload(data, thumbnails, rows),
     )
     # Half a character, as in file names that are not UTF-8, cannot be written.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _static(name: str) -> str:
-    return (_HERE / "static" / name).read_text(encoding="utf-8")
+def _read(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

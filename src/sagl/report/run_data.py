@@ -33,15 +33,15 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Cluster:
-    """One cluster of a run."""
+    """One cluster of a run; one without samples has no confidence and no examples."""
 
     number: int
     size: int
     confidence: float  # mean over its samples
-    typical: NDArray[np.int64]  # rows of samples, the most typical first
-    doubtful: NDArray[np.int64]  # the most doubtful first; none is both
+    typical: list[int]  # rows of samples, the most typical first
+    doubtful: list[int]  # the most doubtful first; none is both
     # Other clusters, and the share of this one's graph weight that goes there.
-    neighbours: tuple[tuple[int, float], ...]
+    neighbours: list[tuple[int, float]]
 
 
 @dataclass(frozen=True)
@@ -51,43 +51,24 @@ class RunData:
     directory: Path
     model: SAGL
     inputs: Inputs
+    labels: NDArray[np.int64]  # the cluster of each sample
+    confidence: NDArray[np.float64]
     graphs: dict[str, csr_matrix]  # one per view, or that of all, or none
     graph: csr_matrix | None  # of all views
     # Share of samples for which every view alone would choose the same cluster.
     view_agreement: float | None
-    clusters: list[Cluster]  # those that hold samples
+    clusters: list[Cluster]  # all, by number
     layout: Layout
 
     @property
-    def labels(self) -> NDArray[np.int64]:
-        labels: NDArray[np.int64] = self.model.labels_
-        return labels
-
-    @property
-    def confidence(self) -> NDArray[np.float64]:
-        return self.model.confidence_
-
-    @property
-    def n_clusters(self) -> int:
-        return int(self.model.settings_.n_clusters)
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Samples in each cluster, empty ones included."""
-        sizes: NDArray[np.int64] = np.bincount(self.labels, minlength=self.n_clusters)
-        return sizes
-
-    @property
-    def empty(self) -> list[int]:
-        """The clusters without samples."""
-        used = {cluster.number for cluster in self.clusters}
-        return [k for k in range(self.n_clusters) if k not in used]
+    def used(self) -> list[Cluster]:
+        """The clusters that hold samples."""
+        return [cluster for cluster in self.clusters if cluster.size]
 
     @property
     def listed(self) -> list[int]:
         """Rows of the samples that clusters are shown by."""
-        groups = [rows for c in self.clusters for rows in (c.typical, c.doubtful)]
-        return [int(row) for rows in groups for row in rows]
+        return [row for c in self.clusters for row in (*c.typical, *c.doubtful)]
 
     @cached_property
     def cka(self) -> NDArray[np.float64] | None:
@@ -133,19 +114,20 @@ def collect(
         together = stored_graph(run, n)
         graphs = {} if together is None else {ALL_VIEWS: together}
     examples = int(np.clip(_EXAMPLES // (2 * settings.n_clusters), 2, 8))
-    clusters = describe_clusters(
-        labels, confidence, settings.n_clusters, together, examples
-    )
     progress("layout")
     return RunData(
-        run,
-        model,
-        inputs,
-        graphs,
-        together,
-        agreement,
-        clusters,
-        lay_out(labels, confidence, representations, together),
+        directory=run,
+        model=model,
+        inputs=inputs,
+        labels=labels,
+        confidence=confidence,
+        graphs=graphs,
+        graph=together,
+        view_agreement=agreement,
+        clusters=describe_clusters(
+            labels, confidence, settings.n_clusters, together, examples
+        ),
+        layout=lay_out(labels, confidence, representations, together),
     )
 
 
@@ -177,7 +159,7 @@ def describe_clusters(
     graph: csr_matrix | None = None,
     examples: int = 6,
 ) -> list[Cluster]:
-    """Every cluster that holds samples, by number.
+    """Every cluster, by number.
 
     Typical samples are those of the highest confidence and, among these, those that
     most of their cluster attend to; doubtful ones have the lowest confidence.
@@ -188,7 +170,7 @@ def describe_clusters(
         share = weight_between(graph, labels, n_clusters)
         np.fill_diagonal(share, 0)
     clusters = []
-    for k in np.unique(labels).tolist():
+    for k in range(n_clusters):
         rows = np.flatnonzero(labels == k)
         sure = np.round(confidence[rows] / _CONFIDENCE_STEP)
         best = rows[np.lexsort((rows, -attention[rows], -sure))]
@@ -196,10 +178,10 @@ def describe_clusters(
         rest = np.setdiff1d(rows, typical)
         doubtful = rest[np.lexsort((rest, confidence[rest]))][:examples]
         nearest = np.argsort(-share[k], kind="stable")[:_NEIGHBOURS].tolist()
-        beside = [(j, float(share[k, j])) for j in nearest]
-        neighbours = tuple(pair for pair in beside if pair[1] >= _LEAST_SHARE)
-        mean = float(confidence[rows].mean())
-        clusters.append(Cluster(k, len(rows), mean, typical, doubtful, neighbours))
+        beside = [(j, s) for j in nearest if (s := float(share[k, j])) >= _LEAST_SHARE]
+        mean = float(confidence[rows].mean()) if len(rows) else 0.0
+        lists = typical.tolist(), doubtful.tolist(), beside
+        clusters.append(Cluster(k, len(rows), mean, *lists))
     return clusters
 
 

@@ -37,15 +37,7 @@ class Picture(NamedTuple):
 
 
 def words(drawn: Axes | Figure) -> Words:
-    """The words of a figure: those of its axes, one after the other.
-
-    Examples
-    --------
-    >>> from sagl.report.figures import draw_cluster_sizes
-    >>> from sagl.report.saving import words
-    >>> words(draw_cluster_sizes([0, 0, 1])).alt
-    'Bars of the sizes of 2 clusters, from 1 to 2 samples; an even share is 1.5.'
-    """
+    """The words of a figure: those of its axes, one after the other."""
     parts = [getattr(ax, WORDS) for ax in _figure(drawn).axes if hasattr(ax, WORDS)]
     if not parts:
         raise ValueError("this figure was not drawn by sagl: it has no words")
@@ -94,16 +86,11 @@ def _figure(drawn: Axes | Figure) -> Figure:
 def _rendered(drawn: Axes | Figure, form: str, ground: str) -> bytes:
     canvas = load("matplotlib.backends.backend_agg").FigureCanvasAgg(_figure(drawn))
     file = io.BytesIO()
+    settings = {"dpi": _DOTS_PER_INCH, "facecolor": ground, "metadata": _METADATA[form]}
     with warnings.catch_warnings():
         # Emoji and rare scripts are drawn as boxes; saying so helps nobody.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        canvas.print_figure(
-            file,
-            format=form,
-            dpi=_DOTS_PER_INCH,
-            facecolor=ground,
-            metadata=_METADATA[form],
-        )
+        canvas.print_figure(file, format=form, **settings)
     return file.getvalue()
 
 

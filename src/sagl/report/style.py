@@ -1,22 +1,22 @@
 """How figures look and what they say: colours, axes, labels, words.
 
-Figures are drawn on a transparent ground in one ink, which an inlined SVG takes from
-the page around it, so they are readable in light and in dark mode. The colours of the
-data stand out from both, and people with any of the common colour deficiencies can
-tell them apart; lines differ in dash and marker as well. matplotlib's settings are
-changed while a figure is drawn and not a moment longer.
+Figures have a transparent ground and one ink, which an inlined SVG takes from the page
+around it: they are readable in light and in dark mode. Colours stand out from both and
+can be told apart by people with the common colour deficiencies; lines differ in dash
+and marker as well. matplotlib's settings change only while a figure is drawn.
 """
 
 from __future__ import annotations
 
 import inspect
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sagl.environment import optional_module
 
@@ -51,8 +51,11 @@ _MORE = (
     *("#7e2abd", "#93d2fc"),
 )
 _DASHES = ("-", "--", "-.", ":")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_MOST_MARKED = 40  # points of a curve that are marked one by one
 _MOST_NUMBERS = 144  # in the cells of a matrix; more do not fit
+_MOST_NAMES = 25  # along an axis in the usual size
+_LETTERS = 13  # in an inch
 _STYLE = {
     "font.size": SMALL,
     "axes.labelsize": 9,
@@ -85,15 +88,8 @@ def cluster_colours(n: int) -> list[str]:
 
     Two dozen different ones, then the same again: nobody tells more apart, so figures
     with more clusters do not rely on colour.
-
-    Examples
-    --------
-    >>> from sagl.report.style import cluster_colours
-    >>> cluster_colours(2)
-    ['#0072b2', '#e69f00']
     """
-    distinct = PALETTE + _MORE
-    return [distinct[i % len(distinct)] for i in range(n)]
+    return [c for c, _ in zip(cycle(PALETTE + _MORE), range(n), strict=False)]
 
 
 def text_on(colour: Any) -> str:
@@ -113,8 +109,7 @@ def styled(draw: Callable[_P, _R]) -> Callable[_P, _R]:
         given = signature.bind(*args, **kwargs).arguments
         axes = given.get("axes", [given.get("ax")])
         colour = INK if axes is None or axes[0] is None else ink(axes[0])
-        settings = _STYLE | dict.fromkeys(_INKED, colour)
-        with load("matplotlib").rc_context(settings):
+        with load("matplotlib").rc_context(_STYLE | dict.fromkeys(_INKED, colour)):
             return draw(*args, **kwargs)
 
     return in_style
@@ -131,11 +126,10 @@ def panels(
     """The axes of a new figure that no window and no global state knows about."""
     with load("matplotlib").rc_context(_STYLE | dict.fromkeys(_INKED, INK)):
         figure: Figure = load("matplotlib.figure").Figure(figsize=(width, height))
-        grid = figure.subplots(n_rows, n_columns, squeeze=False, height_ratios=ratios)
-    axes: list[Axes] = list(grid.ravel())
-    for ax in axes:
+        axes = figure.subplots(n_rows, n_columns, squeeze=False, height_ratios=ratios)
+    for ax in axes.flat:
         _style_ticks(ax)
-    return axes
+    return list(axes.flat)
 
 
 def axes_or_new(ax: Axes | None, height: float = 3.6) -> Axes:
@@ -159,39 +153,51 @@ def grid(ax: Axes, which: Any = "y") -> None:
     ax.grid(True, axis=which, color=ink(ax), alpha=0.18, linewidth=0.6)
 
 
-def line(i: int, marker: str = "") -> dict[str, Any]:
-    """How the i-th line of a figure looks."""
-    return {
-        "color": PALETTE[i % len(PALETTE)],
-        "linestyle": _DASHES[i % len(_DASHES)],
-        "marker": marker,
-        "markersize": 5,
-    }
+def curves(
+    ax: Axes,
+    x: Sequence[float] | NDArray[Any],
+    ys: Sequence[ArrayLike],
+    names: Sequence[str] = (),
+    *,
+    sd: Sequence[ArrayLike | None] | None = None,
+    first: int = 0,
+    **legend: Any,
+) -> None:
+    """Curves over one x, apart in colour, dash and marker; NaN leaves a gap."""
+    drawn = []
+    for i, (values, spread) in enumerate(zip(ys, sd or [None] * len(ys), strict=True)):
+        look: dict[str, Any] = {
+            "color": PALETTE[(first + i) % len(PALETTE)],
+            "linestyle": _DASHES[i % len(_DASHES)],
+            "marker": _MARKERS[i % len(_MARKERS)] if len(x) <= _MOST_MARKED else "",
+            "markersize": 5 if len(x) < _MOST_MARKED / 4 else 3,
+        }
+        drawn.append(ax.errorbar(x, values, yerr=spread, capsize=3, **look))
+    if names:
+        name_legend(ax, drawn, names, **legend)
+    grid(ax)
 
 
 def bars(
     ax: Axes,
-    values: Iterable[float],
-    sd: Iterable[float],
+    values: ArrayLike,
+    sd: ArrayLike,
     looks: Sequence[tuple[str, str]],
     numbers_at: float,
 ) -> None:
     """Bars from the top down, each with its colour and hatch, and its value beside."""
-    for place, (value, spread, look) in enumerate(zip(values, sd, looks, strict=True)):
-        ax.barh(
-            place,
-            value,
-            height=0.72,
-            xerr=spread or None,
-            **area(*look),
-            error_kw={"ecolor": ink(ax), "elinewidth": 1, "capsize": 2},
-        )
+    values, places = np.asarray(values), np.arange(len(looks))
+    colours, hatches = zip(*looks, strict=True)
+    spread: Any = {"ecolor": ink(ax), "elinewidth": 1}
+    look = area(colours, hatches)
+    ax.barh(places, values, height=0.72, xerr=sd, error_kw=spread, **look)
+    for place, value in enumerate(values):
         ax.text(numbers_at, place, f"{value:.3f}", va="center")
     ax.set_ylim(len(looks) - 0.4, -0.6)
     grid(ax, "x")
 
 
-def area(colour: str, hatch: str = "") -> dict[str, Any]:
+def area(colour: Any, hatch: Any = "") -> dict[str, Any]:
     """How an area of the colour looks that is hatched as well."""
     return {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
 
@@ -206,18 +212,19 @@ def mark(ax: Axes, at: float, words: str, *, left: bool) -> None:
 def cells(
     ax: Axes,
     values: NDArray[np.float64],
-    low: float,
-    high: float,
-    label: str,
+    rows: Sequence[object],
+    columns: Sequence[object],
     *,
+    label: str,
+    limits: tuple[float, float] = (0, 1),
     form: str = "{:.2f}",
     power: float = 1.0,
 ) -> None:
-    """A matrix as coloured cells, their values where they fit, and a scale beside.
+    """A matrix as coloured cells, their values where they fit, names and a scale.
 
     A ``power`` below 1 sets small values apart.
     """
-    norm = load("matplotlib.colors").PowerNorm(power, low, high)
+    norm = load("matplotlib.colors").PowerNorm(power, *limits)
     image = ax.imshow(values, norm=norm, aspect="auto")
     if values.size <= _MOST_NUMBERS:
         for (i, j), value in np.ndenumerate(values):
@@ -225,17 +232,20 @@ def cells(
                 colour = text_on(image.cmap(norm(value)))
                 number = form.format(value)
                 ax.text(j, i, number, ha="center", va="center", color=colour)
+    name_ticks(ax.yaxis, range(len(rows)), rows, 18)
+    name_ticks(ax.xaxis, range(len(columns)), columns, 18)
     colour_bar(ax, image, label)
 
 
-def colour_bar(ax: Axes, image: Any, label: str, **scale: Any) -> None:
+def colour_bar(ax: Axes, image: Any, label: str) -> Any:
     """A scale beside an image, in the ink of its axes, and a line around the image."""
     ax.spines[:].set_visible(True)
-    bar = ax.figure.colorbar(image, ax=ax, pad=0.02, fraction=0.05, **scale)
+    bar = ax.figure.colorbar(image, ax=ax, pad=0.02, fraction=0.05)
     bar.set_label(label)
     bar.minorticks_off()
     bar.outline.set_visible(False)
     _style_ticks(bar.ax, ink(ax))
+    return bar
 
 
 def name_axes(ax: Axes, x: str, y: str, title: str | None = None) -> None:
@@ -244,60 +254,57 @@ def name_axes(ax: Axes, x: str, y: str, title: str | None = None) -> None:
     ax.set_ylabel(y, parse_math=False)
     if title is not None:
         # Not set_title, which would go back to matplotlib's size and colour.
-        ax.title.set_text(plain(title, 60))
-        ax.title.set_parse_math(False)
+        ax.title.set(text=plain(title, 60), parse_math=False)
 
 
 def name_ticks(
     axis: Axis,
-    positions: Sequence[float],
-    labels: Sequence[str],
+    positions: ArrayLike,
+    labels: Sequence[object],
     limit: int = 24,
-    **text: Any,
+    apart: float = 0.024,
 ) -> None:
-    """Ticks with names from data."""
-    names = [plain(label, limit) for label in labels]
-    axis.set_ticks(list(positions), names, parse_math=False, **text)
+    """Ticks with names from data: as many as have room, upright where that is narrow.
+
+    Rising positions are named that are so far ``apart``, as a share of the axis.
+    """
+    places, scale = np.asarray(positions, np.float64), axis.get_transform()
+    low, high = scale.transform(np.sort(axis.get_view_interval()))
+    at = (scale.transform(places) - low) / (high - low)
+    shown: list[int] = []
+    for i, here in enumerate(at):
+        if not shown or here - at[shown[-1]] >= apart:
+            shown.append(i)
+    names = [plain(labels[i], limit) for i in shown]
+    axis.set_ticks(places[shown], names, parse_math=False)
+    if len(shown) > _MOST_NAMES:
+        axis.set_tick_params(labelsize=SMALL - 1.5)
+    if axis is axis.axes.xaxis and len(shown) > 1:
+        inches = axis.axes.bbox.width / axis.axes.figure.dpi
+        room = _LETTERS * inches * float(np.diff(at[shown]).min())
+        if max(map(len, names)) + 1 > room:
+            axis.set_tick_params(rotation=90)
 
 
 def log_numbers(axis: Axis, form: str = "{x:g}", room: float = 1.0) -> None:
-    """Plain numbers on a logarithmic axis, more where it spans little or has room."""
+    """Plain numbers on a logarithmic axis: whole decades, more where these are few."""
     low, high = sorted(axis.get_view_interval())
-    axis.set_major_locator(log_ticks(low, high, room))
+    decades = np.log10(high / low) / room if low > 0 else 3
+    subs = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 2.2 else (1,)
+    axis.set_major_locator(load("matplotlib.ticker").LogLocator(subs=subs, numticks=8))
     axis.set_minor_locator(load("matplotlib.ticker").NullLocator())
     axis.set_major_formatter(form)
 
 
-def log_ticks(low: float, high: float, room: float = 1.0) -> Any:
-    """Whole decades, or more where there are few of them."""
-    decades = np.log10(high / low) / room if low > 0 else 3
-    subs = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 2.2 else (1,)
-    return load("matplotlib.ticker").LogLocator(subs=subs, numticks=8)
-
-
-def spaced(positions: Any, apart: float) -> list[int]:
-    """Which of the rising positions to name so that any two are so far apart."""
-    shown: list[int] = []
-    for i, at in enumerate(positions):
-        if not shown or at - positions[shown[-1]] >= apart:
-            shown.append(i)
-    return shown
-
-
-def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], **place: Any) -> Any:
+def name_legend(
+    ax: Axes, handles: Sequence[Any], names: Sequence[str], **place: Any
+) -> None:
     """A legend whose entries are exactly these."""
-    return ax.legend(list(handles), [plain(name, 32) for name in names], **place)
+    ax.legend(list(handles), [plain(name, 32) for name in names], **place)
 
 
 def plain(label: object, limit: int) -> str:
-    """One line of at most ``limit`` characters, without control characters.
-
-    Examples
-    --------
-    >>> from sagl.report.style import plain
-    >>> plain("a very long class name", 12)
-    'a very long…'
-    """
+    """One line of at most ``limit`` characters, without control characters."""
     # Format characters (Cf) hold emoji and right-to-left text together: kept.
     shown = "".join(
         " " if unicodedata.category(c) in ("Cc", "Zl", "Zp", "Cs") else c

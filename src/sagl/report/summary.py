@@ -1,4 +1,4 @@
-"""What a report says about a run in words: numbers, what looks wrong, plain facts."""
+"""What a report says about a run in words: what was found, numbers, doubts, facts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _ORDER_ROWS = 20_000
 
 
 class Number(NamedTuple):
-    """One headline number."""
+    """A figure, and what it means in a phrase."""
 
     label: str
     value: str
-    unit: str = ""
+    meaning: str
 
 
 class Concern(NamedTuple):
@@ -43,29 +43,54 @@ class Concern(NamedTuple):
     text: str
 
 
+def found(data: RunData) -> str:
+    """What was found, in one sentence."""
+    names = data.model.view_names_
+    samples, clusters, views = (
+        f"{n:,} {noun}" + "s" * (n != 1)
+        for n, noun in (
+            *((len(data), "sample"), (len(data.used), "cluster")),
+            (len(names), "view"),
+        )
+    )
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f"{samples} in {clusters}, seen through {views}: {listed}."
+
+
 def headline(data: RunData) -> list[Number]:
     """Scores where labels are known, then what can be said without them."""
     numbers = []
     if data.inputs.labels is not None:
         scores = clustering_scores(data.inputs.labels, data.labels)
-        measures = ("acc", "nmi", "ari")
-        numbers = [Number(name.upper(), f"{scores[name]:.3f}") for name in measures]
+        for name, meaning in (
+            ("acc", "share of samples in the cluster that is matched to their class"),
+            ("nmi", "what clusters and classes tell of each other, from 0 to 1"),
+            ("ari", "pairs put together or apart as in the classes; by chance 0"),
+        ):
+            numbers.append(Number(name.upper(), f"{scores[name]:.3f}", meaning))
+    in_use = f"{len(data.used)} of {len(data.clusters)}"
+    mean, sure = data.confidence.mean(), (data.confidence >= CONFIDENT).mean()
     numbers += [
-        Number("Clusters in use", str(len(data.clusters)), f"of {data.n_clusters}"),
-        Number("Mean confidence", f"{data.confidence.mean():.3f}"),
-        Number("Confident samples", percent((data.confidence >= CONFIDENT).mean())),
+        Number("Clusters in use", in_use, "hold samples, of those asked for"),
+        Number("Mean confidence", f"{mean:.3f}", "probability of a sample's cluster"),
+        Number("Confident samples", percent(sure), f"are sure to {CONFIDENT} or more"),
     ]
     score = getattr(data.model, "score_", None)
     if score is not None:
+        meaning = "what a view or a neighbour tells of a sample's cluster; what the "
+        meaning += "search made large"
+        alike = "of the samples: a view that was not asked predicts their cluster"
         numbers += [
-            Number("Label-free score", f"{score.total:.2f}", "nats"),
-            Number("Predicted by a view unseen", percent(score.agreement)),
+            Number("Label-free score", f"{score.total:.2f} nats", meaning),
+            Number("Predicted by a view unseen", percent(score.agreement), alike),
         ]
     if data.view_agreement is not None:
-        numbers.append(Number("Views agree on", percent(data.view_agreement)))
+        meaning = "of the samples: every view alone would choose the same cluster"
+        numbers.append(Number("Views agree on", percent(data.view_agreement), meaning))
     if data.graph is not None:
-        inside = weight_inside(data.graph, data.labels)
-        numbers.append(Number("Graph inside clusters", percent(inside)))
+        inside = percent(weight_inside(data.graph, data.labels))
+        meaning = "of the graph's weight joins samples of one cluster"
+        numbers.append(Number("Graph inside clusters", inside, meaning))
     return numbers
 
 
@@ -74,7 +99,7 @@ def protocol(data: RunData) -> str:
     if data.inputs.labels is None:
         return (
             "No labels were given, so these numbers say how sure the run is and not "
-            f"how right. A sample is confident from {CONFIDENT} on."
+            "how right."
         )
     return (
         "Protocol: inductive, on the fitted samples. Each sample was given its cluster "
@@ -96,57 +121,42 @@ def percent(share: float) -> str:
 
 def concerns(data: RunData) -> list[Concern]:
     """All that looks wrong, the gravest first."""
-    checks = (
-        *(check_empty, check_collapse, check_moving, check_confidence),
-        *(check_agreement, check_views, check_order, check_sorted),
-    )
+    checks = (check_clusters, check_views, check_batches, check_sorted)
     return [concern for check in checks for concern in check(data)]
 
 
-def check_empty(data: RunData) -> Iterator[Concern]:
-    """Clusters that hold no sample."""
-    empty, settings = data.empty, data.model.settings_
-    listed = ", ".join(map(str, empty[:12])) + (" and more" if len(empty) > 12 else "")
+def check_clusters(data: RunData) -> Iterator[Concern]:
+    """Clusters that are empty, swallow the others, still move, or are mere guesses."""
+    settings, history = data.model.settings_, data.model.history_
+    n_clusters = len(data.clusters)
+    empty = [cluster.number for cluster in data.clusters if not cluster.size]
     if empty:
+        listed = ", ".join(map(str, empty[:12])) + " and more" * (len(empty) > 12)
         yield Concern(
-            f"{len(empty)} of {data.n_clusters} clusters are empty",
+            f"{len(empty)} of {n_clusters} clusters are empty",
             f"No sample is in cluster {listed}. Try a larger gamma (now "
             f"{settings.gamma:g}), a larger batch_size (now {settings.batch_size}), "
             "another seed, or ask for fewer clusters.",
         )
-
-
-def check_collapse(data: RunData) -> Iterator[Concern]:
-    """One cluster that swallows most samples."""
-    largest = int(data.sizes.argmax())
-    share = data.sizes[largest] / len(data)
-    settings = data.model.settings_
-    cure = f"a larger gamma (now {settings.gamma:g})"
-    if settings.refine:
-        cure = 'cluster_sizes="balanced"'
-    if share >= _LARGEST and share * data.n_clusters >= _EVEN:
+    largest = max(data.clusters, key=lambda cluster: cluster.size)
+    share = largest.size / len(data)
+    if share >= _LARGEST and share * n_clusters >= _EVEN:
+        cure = f"a larger gamma (now {settings.gamma:g})"
+        if settings.refine:
+            cure = 'cluster_sizes="balanced"'
         yield Concern(
             "One cluster holds most samples",
-            f"Cluster {largest} holds {percent(share)} of all samples. If you do not "
-            f"expect that, the run has collapsed: try {cure} or another seed.",
+            f"Cluster {largest.number} holds {percent(share)} of all samples. If you "
+            f"do not expect that, the run has collapsed: try {cure} or another seed.",
         )
-
-
-def check_moving(data: RunData) -> Iterator[Concern]:
-    """Training that ended before samples had settled; a search does not move them."""
-    history = data.model.history_
     changed = float(history[-1].get("changed", 0)) if history else 0.0
-    if changed > _MOVING and not data.model.settings_.refine:
+    if changed > _MOVING and not settings.refine:  # a search does not move them
         yield Concern(
             "Training ended while samples were still moving",
             f"{percent(changed)} of the samples changed their cluster between the last "
             f"two records. More steps (now {data.model.n_steps_:,}) may change the "
             "result.",
         )
-
-
-def check_confidence(data: RunData) -> Iterator[Concern]:
-    """Clusters that are hardly more than guesses."""
     mean = float(data.confidence.mean())
     if mean < _DOUBTFUL:
         yield Concern(
@@ -156,8 +166,8 @@ def check_confidence(data: RunData) -> Iterator[Concern]:
         )
 
 
-def check_agreement(data: RunData) -> Iterator[Concern]:
-    """Views that would choose different clusters."""
+def check_views(data: RunData) -> Iterator[Concern]:
+    """Views that choose different clusters, repeat each other or share nothing."""
     agreement = data.view_agreement
     if agreement is not None and agreement < _DISAGREE:
         yield Concern(
@@ -166,10 +176,6 @@ def check_agreement(data: RunData) -> Iterator[Concern]:
             "choose the same cluster. One of the views may see something else than "
             "what you are after; try without it.",
         )
-
-
-def check_views(data: RunData) -> Iterator[Concern]:
-    """Views that repeat each other, or have nothing in common."""
     titles = {
         "repeat": "Two views are nearly the same",
         "unrelated": "Two views have little in common",
@@ -180,7 +186,7 @@ def check_views(data: RunData) -> Iterator[Concern]:
             yield Concern(titles[pair.verdict], pair.in_words())
 
 
-def check_order(data: RunData) -> Iterator[Concern]:
+def check_batches(data: RunData) -> Iterator[Concern]:
     """Predictions in consecutive batches that depend on the order of the samples.
 
     The run's own labels do not; the paper's way of testing does, and whoever compares
@@ -219,7 +225,7 @@ def check_sorted(data: RunData) -> Iterator[Concern]:
     if len(data) < 100:
         return
     same = float((data.labels[1:] == data.labels[:-1]).mean())
-    chance = float(((data.sizes / len(data)) ** 2).sum())
+    chance = float(((np.bincount(data.labels) / len(data)) ** 2).sum())
     if chance <= 0.9 and same - chance >= _SORTED * (1 - chance):
         yield Concern(
             "The samples lie sorted in their file",
@@ -238,6 +244,7 @@ def tables(data: RunData) -> dict[str, dict[str, Any]]:
     return {
         "Run": {
             "directory": data.directory.name,
+            "recipe": model.recipe,
             "samples": f"{len(data):,}",
             "steps": f"{model.n_steps_:,}",
             "made by": f"sagl {config.get('sagl', '?')}",

@@ -28,24 +28,9 @@ def draw_candidates(
 ) -> list[style.Axes]:
     """Bars of a score that needs no labels, best first, and of one that does.
 
-    Parameters
-    ----------
-    names : sequence of str
-        What was tried: combinations of views, variants.
-    scores : array-like of shape (len(names),)
-        The score by which one is chosen. The best 40 are drawn.
-    sd, truth_sd : array-likes of the same length, optional
-        Standard deviations, drawn as bars of error.
-    truth : array-like of the same length, optional
-        The score with labels, in a second panel. It takes no part in the order.
-    chosen : int, optional
-        The position of the candidate that was chosen, set apart.
-    measure, truth_measure : str
-        The names of the two scores.
-    what : str, default="candidate"
-        What a candidate is.
-    axes : sequence of Axes, optional
-        Where to draw, one or two; by default a new figure.
+    The best 40 candidates (``what`` they are is told in words) are drawn with their
+    standard deviations. The score with labels, ``truth``, has a panel of its own and
+    takes no part in the order. The ``chosen`` one, a position, is set apart.
     """
     columns = {"scores": scores, "sd": sd, "truth": truth, "truth_sd": truth_sd}
     given = {
@@ -73,7 +58,7 @@ def draw_candidates(
         high, more = max(float(values.max()), 1e-9), float(deviations.max())
         style.bars(ax, values, deviations, looks, high * 1.04 + more)
         ax.set_xlim(min(0.0, float(values.min())), high * 1.28 + more)
-        style.name_ticks(ax.yaxis, range(len(order)), labels, limit=34)
+        style.name_ticks(ax.yaxis, range(len(order)), labels, 34, apart=0)
         style.name_axes(ax, x, y)
 
     def in_words(i: int) -> str:

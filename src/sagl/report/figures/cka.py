@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,24 +15,14 @@ from sagl.report import style
 def draw_cka(
     cka: ArrayLike, names: Sequence[str], ax: style.Axes | None = None
 ) -> style.Axes:
-    """Heat map of CKA between every pair of views.
+    """Heat map of CKA between every pair of the named views.
 
-    Parameters
-    ----------
-    cka : array-like of shape (L, L)
-        From :func:`sagl.evaluation.cka.cka_matrix`.
-    names : sequence of str
-        The views' names.
+    ``cka`` is a matrix from :func:`sagl.evaluation.cka.cka_matrix`.
     """
     pairs = judge_views(cka, names)  # refuses a matrix of another shape
-    matrix = np.asarray(cka, dtype=np.float64)
     ax = style.axes_or_new(ax, float(np.clip(1.6 + 0.55 * len(names), 3, 6)))
-    style.cells(ax, matrix, 0, 1, "CKA, debiased")
-    tilted: dict[str, Any] = {}
-    if max(len(name) for name in names) * len(names) > 60:
-        tilted = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
-    style.name_ticks(ax.xaxis, range(len(names)), names, 16, **tilted)
-    style.name_ticks(ax.yaxis, range(len(names)), names, 20)
+    matrix = np.asarray(cka, dtype=np.float64)
+    style.cells(ax, matrix, names, names, label="CKA, debiased")
     style.name_axes(ax, "view", "view")
     verdicts = " ".join(pair.in_words() for pair in pairs[:10])
     return style.describe(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sagl.report import style
 
 _WIDE_RANGE = 20  # last over first candidate, from which the scale is logarithmic
-_APART = 0.06  # of the axis, between two numbers
+_APART = 0.055  # of the axis, between two numbers
 
 
 @style.styled
@@ -24,20 +24,10 @@ def draw_cluster_count(
     measure: str = "score",
     ax: style.Axes | None = None,
 ) -> style.Axes:
-    """A curve over candidate numbers of clusters with a band of uncertainty.
+    """A curve of a ``measure`` over rising numbers of clusters.
 
-    Parameters
-    ----------
-    candidates : sequence of int
-        The numbers tried, rising.
-    scores : array-like of the same length
-        The score of each.
-    low, high : array-likes of the same length, optional
-        Ends of the interval around each score.
-    chosen : int, optional
-        The candidate that was chosen, marked.
-    measure : str, default="score"
-        What the score is.
+    ``low`` and ``high`` are the ends of the interval around each score, drawn as a
+    band; the ``chosen`` number of clusters is marked.
     """
     counts = np.asarray(candidates)
     values = np.asarray(scores, dtype=np.float64)
@@ -53,7 +43,7 @@ def draw_cluster_count(
     ax = style.axes_or_new(ax, 3.0)
     if band is not None:
         ax.fill_between(counts, *band, color=style.PALETTE[0], alpha=0.25, linewidth=0)
-    ax.plot(counts, values, **style.line(0, "o"))
+    style.curves(ax, counts, [values])
     marked = ""
     if chosen is not None:
         place = counts.tolist().index(chosen)
@@ -63,12 +53,8 @@ def draw_cluster_count(
         ax.set_xscale("log")
         ax.minorticks_off()
     # The candidates themselves, as many as fit beside each other.
-    at = np.log(counts) if ax.get_xscale() == "log" else counts
-    places = style.spaced(at, _APART * (at[-1] - at[0]))
-    shown = [int(counts[i]) for i in places]
-    style.name_ticks(ax.xaxis, shown, [f"{count:,}" for count in shown])
+    style.name_ticks(ax.xaxis, counts, [f"{count:,}" for count in counts], apart=_APART)
     style.name_axes(ax, "number of clusters", measure)
-    style.grid(ax)
     return style.describe(
         ax,
         alt=f"Curve of {measure} over {counts[0]:,} to {counts[-1]:,} clusters, "

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sagl.report import style
 
 _MOST_NAMES = 40
-_MOST_LETTERS = 75  # in a line below the bars
 _BINS = 40  # of the histogram
 
 
@@ -26,15 +25,7 @@ def draw_cluster_sizes(
     """Bars of the clusters' sizes, largest first.
 
     Up to 40 clusters have their number or name below; more are a falling skyline.
-
-    Parameters
-    ----------
-    labels : array-like of shape (n,)
-        The cluster of each sample, from 0.
-    n_clusters : int, optional
-        How many there are, empty ones included.
-    names : sequence of str, optional
-        Names of the clusters.
+    Labels count from 0, to ``n_clusters`` where some are empty.
     """
     codes = np.asarray(labels)
     if codes.ndim != 1 or not len(codes) or codes.dtype.kind not in "iu":
@@ -50,17 +41,16 @@ def draw_cluster_sizes(
             f"label {row} is {codes[row]}; clusters are counted from 0{most}"
         )
     sizes = np.bincount(codes, minlength=n_clusters or 0)
-    if names is not None and len(names) != len(sizes):
+    names = [str(k) for k in range(len(sizes))] if names is None else names
+    if len(names) != len(sizes):
         raise ValueError(f"{len(names)} names for {len(sizes)} clusters")
     order = np.argsort(-sizes, kind="stable")
     even = float(sizes.sum()) / len(sizes)
     ax = style.axes_or_new(ax, 3.0)
+    ax.set_xlim(-0.6, len(sizes) - 0.4)
     if len(sizes) <= _MOST_NAMES:
         ax.bar(np.arange(len(sizes)), sizes[order], color=style.PALETTE[0])
-        shown = [str(i) if names is None else names[i] for i in order]
-        style.name_ticks(ax.xaxis, range(len(sizes)), shown, limit=18)
-        if sum(len(style.plain(name, 18)) + 1 for name in shown) > _MOST_LETTERS:
-            ax.tick_params(axis="x", rotation=90)
+        style.name_ticks(ax.xaxis, range(len(sizes)), [names[i] for i in order], 18)
         style.name_axes(ax, "cluster, largest first", "samples")
     else:
         edges = np.arange(len(sizes) + 1) - 0.5
@@ -70,7 +60,6 @@ def draw_cluster_sizes(
     ax.axhline(even, color=style.ink(ax), linewidth=0.8, linestyle="--")
     where: Any = {"ha": "right", "va": "bottom", "transform": ax.get_yaxis_transform()}
     ax.text(0.995, even, f"even share {even:,.4g}", **where)
-    ax.set_xlim(-0.6, len(sizes) - 0.4)
     ax.yaxis.set_major_formatter("{x:,.4g}")
     style.grid(ax)
     n_empty = int((sizes == 0).sum())
@@ -97,9 +86,7 @@ def draw_confidence(confidence: ArrayLike, ax: style.Axes | None = None) -> styl
             "0 and 1"
         )
     ax = style.axes_or_new(ax, 2.8)
-    counts, edges = np.histogram(values.clip(0, 1), bins=_BINS, range=(0, 1))
-    width = np.diff(edges)
-    ax.bar(edges[:-1], counts, width=width, align="edge", color=style.PALETTE[0])
+    ax.hist(values.clip(0, 1), bins=_BINS, range=(0, 1), color=style.PALETTE[0])
     median = float(np.median(values))
     style.mark(ax, median, f"median {median:.2f}", left=median > 0.5)
     ax.set_xlim(0, 1)

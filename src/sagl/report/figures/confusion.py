@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.cluster import contingency_matrix
@@ -11,7 +9,6 @@ from sklearn.metrics.cluster import contingency_matrix
 from sagl.evaluation.metrics import Label, coded_pair, match_clusters
 from sagl.report import style
 
-_MOST_NAMES = 40
 _MOST_CELLS = 1 << 24
 
 
@@ -22,41 +19,28 @@ def draw_confusion(
     """Share of each class that each cluster holds, clusters in the classes' order.
 
     Clusters are matched one to one with classes as for the accuracy, so the diagonal
-    is what counts as right; clusters left over come last. Up to 40 classes are named,
-    up to 12 have their shares written in; beyond, the image speaks for itself.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Known classes: whole numbers or strings.
-    y_pred : array-like of shape (n,)
-        Clusters.
+    is what counts as right; clusters left over come last. As many as fit are named; up
+    to 12 have their shares written in.
     """
     shares, classes, clusters = _matched_shares(y_true, y_pred)
     n_classes, n_clusters = shares.shape
     ax = style.axes_or_new(ax, 4.9)
-    style.cells(ax, shares, 0, 1, "share of the class", power=0.5)
-    class_names = [str(name) for name in classes]
-    _name_side(ax.yaxis, class_names)
-    _name_side(ax.xaxis, [str(name) for name in clusters])
-    if 12 < n_clusters <= _MOST_NAMES:
-        ax.tick_params(axis="x", rotation=90)
-    if max(n_classes, n_clusters) > 25:
-        ax.tick_params(labelsize=style.SMALL - 1.5)
+    style.cells(ax, shares, classes, clusters, label="share of the class", power=0.5)
     style.name_axes(ax, "cluster, matched to the class of its row", "class")
+    names = [style.plain(name, 24) for name in classes]
     recall = shares.diagonal()
     worst = int(np.argmin(recall))
     off = shares.copy()
     np.fill_diagonal(off, -1)
     a, b = np.unravel_index(np.argmax(off), off.shape)
-    mixed = style.plain(class_names[b], 24) if b < len(recall) else "no class"
+    mixed = names[b] if b < len(recall) else "no class"
     return style.describe(
         ax,
         alt=f"Image of {n_classes:,} classes against {n_clusters:,} matched clusters. "
         f"On average {recall.sum() / n_classes:.1%} of a class is in its cluster; "
-        f"least for {style.plain(class_names[worst], 24)}, {recall[worst]:.1%}.",
+        f"least for {names[worst]}, {recall[worst]:.1%}.",
         caption=f"Classes against matched clusters. Largest confusion: {off[a, b]:.1%} "
-        f"of {style.plain(class_names[a], 24)} is in the cluster of {mixed}.",
+        f"of {names[a]} is in the cluster of {mixed}.",
     )
 
 
@@ -81,11 +65,3 @@ def _matched_shares(
     columns = [pred.names.index(name) for name in clusters]
     shares = counts[np.ix_(rows, columns)] / counts.sum(axis=1)[rows, None]
     return shares, classes, clusters
-
-
-def _name_side(axis: Any, names: list[str]) -> None:
-    if len(names) <= _MOST_NAMES:
-        style.name_ticks(axis, range(len(names)), names, limit=18)
-    else:  # so many names would be unreadable: count instead
-        shown = range(0, len(names), -(-len(names) // 10))
-        style.name_ticks(axis, shown, [f"{i + 1}." for i in shown])

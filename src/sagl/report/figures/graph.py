@@ -31,18 +31,7 @@ def draw_graph(
     The picture is a grid of at most 360 × 360 cells, each coloured by the weight in it
     compared with attention spread evenly over all samples, on a logarithmic scale. It
     therefore means the same for 100 samples, where a cell is one pair, and for a
-    million. The matrix is never made dense.
-
-    Parameters
-    ----------
-    graph : SciPy sparse matrix of shape (n, n)
-        Weights, one row per sample.
-    labels : array-like of shape (n,)
-        The cluster of each sample.
-    name : str, optional
-        Of the view, for the title.
-    cells : int, default=360
-        Along each side at most.
+    million. The matrix is never made dense. ``name`` is that of the view.
     """
     csr = square_csr(graph)
     inside = weight_inside(csr, labels)  # refuses labels of another length
@@ -62,9 +51,14 @@ def draw_graph(
         extent=(0, n, n, 0),
         interpolation="nearest",
     )
-    _name_clusters(ax, clusters.codes, [str(name) for name in clusters.names])
-    ticks = {"ticks": style.log_ticks(low, high), "format": "{x:g}"}
-    style.colour_bar(ax, image, "attention, times that of an even spread", **ticks)
+    edges = np.concatenate([[0], np.cumsum(np.bincount(clusters.codes))])
+    for axis in (ax.xaxis, ax.yaxis):
+        style.name_ticks(axis, (edges[:-1] + edges[1:]) / 2, clusters.names, 14, _APART)
+    for edge in edges[1:-1] if len(edges) <= _MOST_LINES else ():
+        for line in (ax.axhline, ax.axvline):
+            line(edge, color="white", alpha=0.4, linewidth=0.5)
+    bar = style.colour_bar(ax, image, "attention, times that of an even spread")
+    style.log_numbers(bar.ax.yaxis)
     subject = "graph" if name is None else f"graph of {name}"
     title = subject[0].upper() + subject[1:]
     across = "sample attended to, by cluster"
@@ -95,20 +89,3 @@ def block_density(
     mean = csr_array((1 / held[cell], (cell, samples)), shape=(side, n))
     density: NDArray[np.float64] = n * (mean @ csr_array(graph) @ mean.T).toarray()
     return density
-
-
-def _name_clusters(
-    ax: style.Axes, codes: NDArray[np.integer[Any]], names: list[str]
-) -> None:
-    """Numbers in the middle of the blocks, where there is room for them."""
-    edges = np.concatenate([[0], np.cumsum(np.bincount(codes))])
-    if len(names) <= _MOST_LINES:
-        for edge in edges[1:-1]:
-            for line in (ax.axhline, ax.axvline):
-                line(edge, color="white", alpha=0.4, linewidth=0.5)
-    middles = (edges[:-1] + edges[1:]) / 2
-    shown = style.spaced(middles, _APART * edges[-1])
-    for axis in (ax.xaxis, ax.yaxis):
-        style.name_ticks(axis, middles[shown], [names[i] for i in shown], limit=14)
-    if max(len(names[i]) for i in shown) > 2:
-        ax.tick_params(axis="x", rotation=90)

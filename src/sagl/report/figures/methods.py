@@ -35,16 +35,9 @@ def draw_accuracy(
 ) -> style.Axes:
     """Bars of a score by method, best first within what the methods are told.
 
-    Parameters
-    ----------
-    rows : sequence of rows
-        Rows without a score are left out.
-    measure : {"acc", "nmi", "ari", "ami"}, default="acc"
-        The score. Published figures (diamonds) exist for ACC.
-    data : str, optional
-        The data set's name, for the title.
-    published_as : str
-        What the legend calls published figures.
+    The measure is "acc", "nmi", "ari" or "ami"; published figures (diamonds, named
+    ``published_as``) exist for ACC. Rows without a score are left out. ``data`` is the
+    title.
     """
     order = list(_LOOKS)
     scored = [(_informed(row), row) for row in rows if measure in row.mean]
@@ -58,15 +51,11 @@ def draw_accuracy(
     names = [group for group in order if group in dict(scored)]
     patch = style.load("matplotlib.patches").Patch
     handles = [patch(**style.area(*_LOOKS[group])) for group in names]
-    published = [
-        (row.published_acc, place)
-        for place, (_, row) in enumerate(scored)
-        if measure == "acc" and row.published_acc is not None
-    ]
-    if published:
-        look = {"markerfacecolor": "none", "markeredgecolor": style.ink(ax)}
-        x, y = zip(*published, strict=True)
-        handles += ax.plot(x, y, marker="D", linestyle="", markersize=5, **look)
+    published = {place: row.published_acc for place, (_, row) in enumerate(scored)}
+    published = {place: acc for place, acc in published.items() if acc is not None}
+    if published and measure == "acc":
+        look = {"mfc": "none", "mec": style.ink(ax), "ls": "", "ms": 5}
+        handles += ax.plot([*published.values()], [*published], marker="D", **look)
         names.append(published_as)
     titles = [style.plain(row.title, 24) for _, row in scored]
     style.name_ticks(ax.yaxis, range(len(scored)), titles)
@@ -74,7 +63,8 @@ def draw_accuracy(
     ax.set_xticks(np.linspace(0, 1, 6))
     style.name_axes(ax, measure.upper(), "method", data)
     below = (0.4, -_LEGEND_INCHES * ax.figure.dpi / ax.figure.bbox.height)
-    style.legend(ax, handles, names, loc="upper center", bbox_to_anchor=below, ncols=4)
+    place = {"loc": "upper center", "bbox_to_anchor": below, "ncols": 4}
+    style.name_legend(ax, handles, names, **place)
     listed = ", ".join(
         f"{title} ({group}) {value:.3f}"
         for title, (group, _), value in zip(titles, scored, values, strict=True)
@@ -100,10 +90,8 @@ def draw_training_times(
 ) -> style.Axes:
     """Bars of the median training time of each method, on a logarithmic scale.
 
-    Parameters
-    ----------
-    rows : mapping of a data set's name to the rows of its comparison
-        Methods without a time are left out.
+    ``rows`` holds the rows of a comparison by the data set's name; methods without a
+    time are left out.
     """
     times = {
         data: {row.title: row.seconds for row in table if row.seconds is not None}
@@ -135,7 +123,7 @@ def draw_training_times(
     ax.invert_yaxis()
     style.name_axes(ax, "training time in seconds", "method")
     if len(times) > 1:
-        style.legend(ax, drawn, list(times), loc="best")
+        style.name_legend(ax, drawn, list(times), loc="best")
     style.grid(ax, "x")
     listed = "; ".join(
         f"{style.plain(data, 24)}: "

@@ -19,17 +19,7 @@ def draw_sensitivity(
     measure: str = "ACC",
     ax: style.Axes | None = None,
 ) -> style.Axes:
-    """Heat map of a score for every pair of γ and β; NaN leaves a cell empty.
-
-    Parameters
-    ----------
-    gammas, betas : sequences of float
-        The values tried, in order.
-    scores : array-like of shape (len(gammas), len(betas))
-        The score of each pair.
-    measure : str, default="ACC"
-        What the score is.
-    """
+    """Heat map of a score, γ by β; NaN leaves a cell empty."""
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != (len(gammas), len(betas)) or not values.size:
         raise ValueError(
@@ -38,18 +28,17 @@ def draw_sensitivity(
         )
     if not np.isfinite(values).any():
         raise ValueError("no pair of γ and β has a score")
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    limits = float(np.nanmin(values)), float(np.nanmax(values))
     ax = style.axes_or_new(ax, float(np.clip(1.3 + 0.45 * len(gammas), 2.4, 5)))
-    style.cells(ax, values, low, high, measure, form="{:.3f}")
-    style.name_ticks(ax.xaxis, range(len(betas)), [f"{beta:g}" for beta in betas])
-    style.name_ticks(ax.yaxis, range(len(gammas)), [f"{gamma:g}" for gamma in gammas])
+    rows, columns = ([f"{value:g}" for value in tried] for tried in (gammas, betas))
+    style.cells(ax, values, rows, columns, label=measure, limits=limits, form="{:.3f}")
     style.name_axes(ax, "β, weight of alignment", "γ, weight of diversity")
     i, j = divmod(int(np.nanargmax(values)), len(betas))
-    best = f"{high:.3f} at γ = {gammas[i]:g}, β = {betas[j]:g}"
+    best = f"{limits[1]:.3f} at γ = {gammas[i]:g}, β = {betas[j]:g}"
     return style.describe(
         ax,
         alt=f"Heat map of {measure} over {len(gammas)} values of γ and {len(betas)} of "
-        f"β: from {low:.3f} to {best}.",
+        f"β: from {limits[0]:.3f} to {best}.",
         caption=f"{measure} over γ and β: best {best}.",
     )
 
@@ -63,18 +52,9 @@ def draw_batch_sizes(
     measure: str = "score",
     ax: style.Axes | None = None,
 ) -> style.Axes:
-    """One curve per entry of ``scores``: measures, or values of γ.
+    """A curve over rising batch sizes for each of the ``scores``, which have names.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        The batch sizes tried, rising.
-    scores : mapping of a name to an array-like of shape (len(sizes),)
-        The curves; NaN is a gap.
-    sd : mapping of the same names, optional
-        Standard deviations, drawn as bars.
-    measure : str, default="score"
-        The name of the y axis.
+    NaN is a gap; ``sd`` holds standard deviations under the same names.
     """
     curves = {name: np.asarray(ys, dtype=np.float64) for name, ys in scores.items()}
     if not curves or any(ys.shape != (len(sizes),) for ys in curves.values()):
@@ -85,17 +65,12 @@ def draw_batch_sizes(
     if min(sizes) < 1 or list(sizes) != sorted(set(sizes)):
         raise ValueError(f"batch sizes must be positive and rising; got {list(sizes)}")
     ax = style.axes_or_new(ax, 3.0)
-    drawn = []
-    for i, (name, ys) in enumerate(curves.items()):
-        spread = None if sd is None else np.asarray(sd[name], dtype=np.float64)
-        look = style.line(i, style.MARKERS[i % len(style.MARKERS)])
-        drawn.append(ax.errorbar(sizes, ys, yerr=spread, capsize=3, **look))
+    spreads = None if sd is None else [sd[name] for name in curves]
+    style.curves(ax, sizes, [*curves.values()], [*curves], sd=spreads, loc="best")
     ax.set_xscale("log")
     ax.minorticks_off()
-    style.name_ticks(ax.xaxis, list(sizes), [f"{size:,}" for size in sizes])
+    style.name_ticks(ax.xaxis, sizes, [f"{size:,}" for size in sizes])
     style.name_axes(ax, "batch size", measure)
-    style.legend(ax, drawn, list(curves), loc="best")
-    style.grid(ax)
     ranges = "; ".join(
         f"{style.plain(name, 24)} from {np.nanmin(ys):.3f} to {np.nanmax(ys):.3f}"
         for name, ys in curves.items()

@@ -24,16 +24,8 @@ def draw_sweep(
 ) -> list[style.Axes]:
     """One panel per setting that varies; every trial is a point, the best a ring.
 
-    Parameters
-    ----------
-    trials : sequence of mappings of a setting to its value
-        What was tried. Numbers have an axis, other values a place each.
-    scores : sequence of float
-        The score of each trial, higher is better; NaN for a trial that failed.
-    measure : str, default="score"
-        What the score is.
-    axes : sequence of Axes, optional
-        Where to draw, one per setting that varies; by default a new figure.
+    A trial is a mapping of settings to values: numbers have an axis, other values a
+    place each. Its score is NaN where it failed.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != (len(trials),) or not np.isfinite(values).any():
@@ -54,7 +46,6 @@ def draw_sweep(
         _draw_setting(ax, tried[name], values, best)
         first = style.plain(measure, 24) if i % columns == 0 else ""
         style.name_axes(ax, style.plain(name, 24), first)
-        style.grid(ax)
     for ax in axes[len(settings) :]:
         ax.set_visible(False)
     chosen = ", ".join(
@@ -81,11 +72,12 @@ def _draw_setting(
         words = [_shown(value) for value in values]
         distinct = list(dict.fromkeys(words))
         places = np.array([distinct.index(word) for word in words], dtype=float)
-        style.name_ticks(ax.xaxis, range(len(distinct)), distinct, limit=12)
         ax.set_xlim(-0.5, len(distinct) - 0.5)
+        style.name_ticks(ax.xaxis, range(len(distinct)), distinct, 12)
     ax.scatter(places, scores, s=16, color=style.PALETTE[0], alpha=0.7, linewidths=0)
     ring = {"facecolor": "none", "edgecolor": style.ink(ax), "linewidths": 1.3}
     ax.scatter(places[best], scores[best], s=70, **ring)
+    style.grid(ax)
     if ax.get_xscale() == "log":
         style.log_numbers(ax.xaxis, room=0.75)  # panels are narrow
 

@@ -26,20 +26,10 @@ def draw_tsne_levels(
 ) -> list[style.Axes]:
     """Scatters of the same samples at several levels, coloured by cluster.
 
+    A level is a name and places, (n, 2): for instance
+    :func:`sagl.report.embedding.tsne` of :func:`sagl.report.embedding.three_levels`.
     The last panel carries the clusters' numbers where they do not collide, so that
-    colour is not the only way to tell them apart.
-
-    Parameters
-    ----------
-    levels : mapping of a level's name to an array of shape (n, 2)
-        Coordinates, for instance :func:`sagl.report.embedding.tsne` of each of
-        :func:`sagl.report.embedding.three_levels`.
-    labels : array-like of shape (n,)
-        The cluster of each sample.
-    name : str, optional
-        Of the view, for the title.
-    axes : sequence of Axes, optional
-        Where to draw, one per level; by default a new figure.
+    colour is not the only way to tell them apart. ``name`` is that of the view.
     """
     clusters = coded(labels, "labels")
     n = len(clusters.codes)
@@ -99,19 +89,8 @@ def _number_clusters(
         if len(placed) == _MOST_NUMBERS:
             break
         placed.append(at)
-        ink = style.text_on(palette[code])
-        ax.text(
-            middle[0],
-            middle[1],
-            style.plain(clusters.names[code], 6),
-            size=style.SMALL - 1,
-            ha="center",
-            va="center",
-            color=ink,
-            bbox={
-                "boxstyle": "round,pad=0.15",
-                "linewidth": 0.4,
-                "edgecolor": ink,
-                "facecolor": palette[code],
-            },
-        )
+        ink, ground = style.text_on(palette[code]), palette[code]
+        box = {"boxstyle": "round,pad=0.15", "lw": 0.4, "ec": ink, "fc": ground}
+        name = style.plain(clusters.names[code], 6)
+        where: Any = {"ha": "center", "va": "center", "size": style.SMALL - 1}
+        ax.text(middle[0], middle[1], name, color=ink, bbox=box, **where)

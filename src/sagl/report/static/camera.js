@@ -67,61 +67,23 @@ function clamp(value, low, high) {
   return Math.min(high, Math.max(low, value));
 }
 
-// Points sorted into the cells of a grid, so that a click looks at a few of them only.
-function createGrid(positions) {
-  const n = positions.length / 2;
-  const side = Math.max(1, Math.min(512, Math.ceil(Math.sqrt(n / 2))));
-  const cellOf = (x, y) => {
-    const column = clamp(Math.floor(x * side), 0, side - 1);
-    const row = clamp(Math.floor(y * side), 0, side - 1);
-    return row * side + column;
-  };
-  const starts = new Uint32Array(side * side + 1);
-  const cells = new Uint32Array(n);
-  for (let i = 0; i < n; i++) {
-    cells[i] = cellOf(positions[2 * i] / 65535, positions[2 * i + 1] / 65535);
-    starts[cells[i] + 1]++;
+// The point nearest to (x, y) within a radius, or -1.
+function nearestPoint(xy, x, y, radius) {
+  let best = -1;
+  let least = radius * radius;
+  for (let row = 0; 2 * row < xy.length; row++) {
+    const distance = (xy[2 * row] - x) ** 2 + (xy[2 * row + 1] - y) ** 2;
+    if (distance <= least) [best, least] = [row, distance];
   }
-  for (let c = 0; c < side * side; c++) starts[c + 1] += starts[c];
-  const next = starts.slice();
-  const rows = new Uint32Array(n);
-  for (let i = 0; i < n; i++) rows[next[cells[i]]++] = i;
+  return best;
+}
 
-  // Calls visit(row, x, y) for all points of the cells that a rectangle touches.
-  function visit(left, bottom, right, top, callback) {
-    const cell = (value) => clamp(Math.floor(value * side), 0, side - 1);
-    for (let row = cell(bottom); row <= cell(top); row++) {
-      const from = starts[row * side + cell(left)];
-      const to = starts[row * side + cell(right) + 1];
-      for (let i = from; i < to; i++) {
-        const point = rows[i];
-        callback(point, positions[2 * point] / 65535, positions[2 * point + 1] / 65535);
-      }
-    }
+function pointsInside(xy, polygon) {
+  const found = [];
+  for (let row = 0; 2 * row < xy.length; row++) {
+    if (contains(polygon, xy[2 * row], xy[2 * row + 1])) found.push(row);
   }
-
-  return {
-    nearest(x, y, radius) {
-      let best = -1;
-      let least = radius * radius;
-      visit(x - radius, y - radius, x + radius, y + radius, (point, px, py) => {
-        const distance = (px - x) ** 2 + (py - y) ** 2;
-        if (distance <= least) [best, least] = [point, distance];
-      });
-      return best;
-    },
-
-    inside(polygon) {
-      const xs = polygon.map(([x]) => x);
-      const ys = polygon.map(([, y]) => y);
-      const found = [];
-      const box = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
-      visit(...box, (point, x, y) => {
-        if (contains(polygon, x, y)) found.push(point);
-      });
-      return found.sort((a, b) => a - b);
-    },
-  };
+  return found;
 }
 
 // Whether a ray from (x, y) crosses the outline an odd number of times.

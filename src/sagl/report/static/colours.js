@@ -40,7 +40,7 @@ function colourChoices(data, memory) {
       name: "Cluster",
       kind: "category",
       codes: cluster,
-      count: data.clusters,
+      count: data.sizes.length,
       label: (k) => memory.nameOf(k),
       colour: (k) => palette[k % palette.length],
     },
@@ -74,7 +74,7 @@ function coloursOf(choice, n, bright) {
   for (let row = 0; row < n; row++) {
     let colour;
     if (choice.kind === "category") colour = choice.colour(choice.codes[row]);
-    else if (Number.isNaN(choice.values[row])) colour = MISSING;
+    else if (choice.values[row] === null) colour = MISSING;
     else colour = scaleColour((choice.values[row] - choice.low) / span);
     colours.set(colour, 4 * row);
     colours[4 * row + 3] = bright === null || bright(row) ? 225 : 26;

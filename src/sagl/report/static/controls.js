@@ -191,7 +191,7 @@ async function start() {
     byId("explorer-app").hidden = false;
     const explorer = createExplorer(data);
     connect(explorer);
-    document.documentElement.dataset.explorer = explorer.kind; // ready
+    document.documentElement.dataset.explorer = "ready";
   } catch (error) {
     byId("explorer-app").hidden = true;
     status.textContent = `The explorer could not start: ${error.message}`;

@@ -1,44 +1,15 @@
 // The samples of the run: how they come in, what is remembered, what leaves the page.
 
-// The payload: one gzipped block, JSON and after it the arrays that it names.
-
-const ARRAY_TYPES = {
-  uint8: Uint8Array,
-  uint16: Uint16Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  float32: Float32Array,
-};
-
 async function readPayload(element) {
-  const packed = fromBase64(element.textContent.trim());
-  element.remove(); // the text is as large as the data: let it go
-  const block = await gunzip(packed);
-  const start = 4 + new DataView(block).getUint32(0, true);
-  const text = new TextDecoder().decode(new Uint8Array(block, 4, start - 4));
-  const first = Math.ceil(start / 8) * 8;
-  return JSON.parse(text, (_, value) =>
-    value?.offset === undefined
-      ? value
-      : new ARRAY_TYPES[value.type](block, first + value.offset, value.length),
-  );
-}
-
-function fromBase64(text) {
-  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
-  const characters = atob(text);
-  const bytes = new Uint8Array(characters.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i);
-  return bytes;
-}
-
-function gunzip(bytes) {
   if (!window.DecompressionStream) {
     throw new Error("this browser is too old: it cannot unpack the samples");
   }
-  const stream = new Blob([bytes]).stream();
-  const plain = stream.pipeThrough(new DecompressionStream("gzip"));
-  return new Response(plain).arrayBuffer();
+  const characters = atob(element.textContent);
+  const packed = new Uint8Array(characters.length);
+  for (let i = 0; i < packed.length; i++) packed[i] = characters.charCodeAt(i);
+  element.remove(); // the text is as large as the data: let it go
+  const stream = new Blob([packed]).stream();
+  return new Response(stream.pipeThrough(new DecompressionStream("gzip"))).json();
 }
 
 // Names of clusters and marks of samples: kept by the browser, under the run's checksum.
@@ -67,7 +38,7 @@ function createMemory(data) {
     },
 
     nameOf(cluster) {
-      return memory.names.get(cluster) ?? `Cluster ${cluster}`;
+      return memory.names.get(cluster) ?? data.labels[cluster];
     },
   };
 
@@ -89,7 +60,7 @@ function createMemory(data) {
       const names = anew ? { ...kept.names, ...data.names } : kept.names;
       const wrong = anew ? [...kept.wrong, ...data.wrong] : kept.wrong;
       memory.names = new Map(Object.entries(names).map(([k, name]) => [+k, name]));
-      memory.wrong = new Set(wrong.filter((row) => row < data.n));
+      memory.wrong = new Set(wrong.filter((row) => row < data.ids.length));
     } else {
       localStorage.setItem(`${key}:probe`, "1");
       localStorage.removeItem(`${key}:probe`);

@@ -5,12 +5,10 @@ function createExplorer(data) {
   const canvas = byId("points");
   const over = byId("overlay");
   const { xy, ids, cluster } = data;
-  const everyRow = () => Array.from({ length: data.n }, (_, row) => row);
+  const everyRow = () => [...ids.keys()];
 
   const camera = createCamera(canvas, data.extent);
-  const grid = createGrid(xy);
-  const renderer = createRenderer(canvas, data.n);
-  renderer.setPositions(xy);
+  const context = canvas.getContext("2d");
   const choices = colourChoices(data, memory);
   const state = {
     choice: choices[0],
@@ -22,12 +20,12 @@ function createExplorer(data) {
     outline: null,
   };
   let waiting = false;
+  let colours = null;
 
   const explorer = {
     data,
     memory,
     camera,
-    kind: renderer.kind,
     clusterColour: (k) => data.palette[k % data.palette.length],
     highlighted: () => state.highlighted,
     lassoing: () => state.lasso,
@@ -37,7 +35,7 @@ function createExplorer(data) {
       const found = [];
       for (let i = row * view.k; i < (row + 1) * view.k; i++) {
         if (rows[i] < 0) break; // fewer than k
-        found.push({ row: rows[i], weight: weights[i] / 65535 });
+        found.push({ row: rows[i], weight: weights[i] });
       }
       return found;
     },
@@ -101,7 +99,7 @@ function createExplorer(data) {
 
     selectInside(outline) {
       const world = outline.map(([left, top]) => camera.toWorld(left, top));
-      select(grid.inside(world));
+      select(pointsInside(xy, world));
     },
 
     click(left, top) {
@@ -178,7 +176,7 @@ function createExplorer(data) {
 
   function open(row) {
     state.sample = row;
-    camera.show(xy[2 * row] / 65535, xy[2 * row + 1] / 65535);
+    camera.show(xy[2 * row], xy[2 * row + 1]);
     panel.showSample(row, state.trail.length);
     redraw();
   }
@@ -192,7 +190,7 @@ function createExplorer(data) {
   }
 
   function under(left, top, radius = 12 * (window.devicePixelRatio || 1)) {
-    return grid.nearest(...camera.toWorld(left, top), radius / camera.scale);
+    return nearestPoint(xy, ...camera.toWorld(left, top), radius / camera.scale);
   }
 
   function recolour() {
@@ -203,7 +201,7 @@ function createExplorer(data) {
     } else if (state.highlighted !== null) {
       bright = (row) => state.choice.codes[row] === state.highlighted;
     }
-    renderer.setColours(coloursOf(state.choice, data.n, bright));
+    colours = coloursOf(state.choice, ids.length, bright);
     redraw();
   }
 
@@ -229,7 +227,7 @@ function createExplorer(data) {
 
   function showNotice() {
     const marks = memory.wrong.size;
-    const parts = [`${counted(data.n, "sample", "samples")}`];
+    const parts = [`${counted(ids.length, "sample", "samples")}`];
     if (marks) parts.push(`${marks.toLocaleString("en")} marked as wrong`);
     if (!memory.persistent) {
       parts.push("this browser keeps nothing for this page: export before you leave");
@@ -239,8 +237,9 @@ function createExplorer(data) {
 
   function pointSize() {
     const sizes = [[500, 9], [3000, 7], [20_000, 5], [60_000, 3.5], [Infinity, 2.5]];
-    const [, size] = sizes.find(([most]) => data.n <= most);
-    const grown = size * Math.max(1, camera.zoom) ** 0.35;
+    const [, size] = sizes.find(([most]) => ids.length <= most);
+    const room = clamp(over.clientWidth / 800, 0.6, 1); // smaller on a phone
+    const grown = size * room * Math.max(1, camera.zoom) ** 0.35;
     return Math.min(16, grown) * (window.devicePixelRatio || 1);
   }
 
@@ -249,8 +248,11 @@ function createExplorer(data) {
     waiting = true;
     requestAnimationFrame(() => {
       waiting = false;
-      renderer.draw(camera, pointSize());
-      overlay.draw({ ...state, named: state.choice === choices[0] });
+      const style = getComputedStyle(canvas);
+      const colour = (name) => style.getPropertyValue(name).trim();
+      drawPoints(context, camera, xy, colours, pointSize(), colour("--card"));
+      const named = state.choice === choices[0];
+      overlay.draw({ ...state, named }, colour("--ink"), colour("--card"));
     });
   }
 

@@ -1,6 +1,5 @@
 // What lies over the points: names of clusters, the chosen sample and its edges, marks.
 
-const MOST_NAMES = 60;
 const MOST_MARKS = 5000;
 
 function createOverlay(canvas, explorer) {
@@ -9,7 +8,7 @@ function createOverlay(canvas, explorer) {
   const { xy, cluster } = data;
   const centres = clusterCentres();
 
-  const onScreen = (row) => camera.toScreen(xy[2 * row] / 65535, xy[2 * row + 1] / 65535);
+  const onScreen = (row) => camera.toScreen(xy[2 * row], xy[2 * row + 1]);
 
   function ring(row, radius, width, colour) {
     const [x, y] = onScreen(row);
@@ -28,9 +27,11 @@ function createOverlay(canvas, explorer) {
     context.lineJoin = "round";
     const taken = [];
     for (const { k, x, y } of centres) {
-      const [left, top] = camera.toScreen(x, y);
-      const text = shortened(memory.nameOf(k).replace(/^Cluster /, ""), 24);
+      const [middle, top] = camera.toScreen(x, y);
+      if (middle < 0 || top < 0 || middle > canvas.width || top > canvas.height) continue;
+      const text = shortened(memory.nameOf(k), 24);
       const half = context.measureText(text).width / 2 + 3 * ratio;
+      const left = clamp(middle, half, canvas.width - half); // whole, also at the edge
       const box = [left - half, top - size, left + half, top + size];
       const hidden = taken.some(
         (other) =>
@@ -95,27 +96,24 @@ function createOverlay(canvas, explorer) {
   }
 
   return {
-    draw(state) {
-      const style = getComputedStyle(canvas);
-      const ink = style.getPropertyValue("--ink").trim();
-      const paper = style.getPropertyValue("--card").trim();
+    draw(state, ink, paper) {
       const ratio = window.devicePixelRatio || 1;
       context.clearRect(0, 0, canvas.width, canvas.height);
       drawMarks(ink, ratio);
       if (state.sample >= 0) drawSample(state.sample, ink, ratio);
-      if (state.named && centres.length <= MOST_NAMES) drawNames(ink, paper, ratio);
+      if (state.named) drawNames(ink, paper, ratio);
       if (state.outline) drawOutline(state.outline, ink, ratio);
     },
   };
 
   // The middle of each cluster: a sample's place, so that it lies among its points.
   function clusterCentres() {
-    const rows = Array.from({ length: data.clusters }, () => []);
-    const step = Math.max(1, Math.floor(data.n / 50_000));
-    for (let row = 0; row < data.n; row += step) rows[cluster[row]].push(row);
+    const rows = data.sizes.map(() => []);
+    const step = Math.max(1, Math.floor(cluster.length / 50_000));
+    for (let row = 0; row < cluster.length; row += step) rows[cluster[row]].push(row);
     const middle = (members, axis) => {
       const values = members.map((row) => xy[2 * row + axis]).sort((a, b) => a - b);
-      return values[values.length >> 1] / 65535;
+      return values[values.length >> 1];
     };
     return rows
       .map((members, k) => ({ k, members }))

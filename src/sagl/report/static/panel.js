@@ -2,7 +2,14 @@
 
 function createPanel(element, explorer) {
   const { data, memory } = explorer;
-  const pictures = createPictures(data);
+  const picture = (row) =>
+    data.thumbnails[row] === undefined
+      ? null
+      : make("img", {
+          src: data.thumbnails[row],
+          alt: data.ids[row],
+          class: data.pixelated ? "pixelated" : null,
+        });
 
   // Who works with the keyboard stays in the panel when its content changes.
   function show(...children) {
@@ -25,8 +32,8 @@ function createPanel(element, explorer) {
   }
 
   function content(row) {
-    const picture = pictures.image(row);
-    if (picture) return make("div", { class: "picture" }, picture);
+    const image = picture(row);
+    if (image) return make("div", { class: "picture" }, image);
     if (data.texts) return make("p", { class: "text", dir: "auto" }, data.texts[row]);
     return null;
   }
@@ -42,17 +49,17 @@ function createPanel(element, explorer) {
       if (column.kind === "category") {
         add(column.name, make("bdi", {}, column.categories[value]));
       } else if (column.kind === "text") add(column.name, make("bdi", {}, value));
-      else add(column.name, Number.isNaN(value) ? "missing" : shortNumber(value));
+      else add(column.name, value === null ? "missing" : shortNumber(value));
     }
     return list;
   }
 
   function neighbourList(view, row, first) {
     const found = explorer.neighbours(view, row);
-    const own = view.own[row] / 65535;
+    const own = view.own[row];
     const list = make("ol", { class: "neighbours" });
     found.forEach(({ row: other, weight }, place) => {
-      const small = pictures.image(other);
+      const small = picture(other);
       const caption = data.texts && !small ? data.texts[other] : data.ids[other];
       const key = first && place < 9 ? String(place + 1) : null;
       list.append(
@@ -140,7 +147,7 @@ function createPanel(element, explorer) {
       id: "cluster-name",
       type: "text",
       value: memory.names.get(k) ?? "",
-      placeholder: `Cluster ${k}`,
+      placeholder: data.labels[k],
       maxlength: 200,
       dir: "auto",
       onchange: (event) => explorer.rename(k, event.target.value),
@@ -158,7 +165,7 @@ function createPanel(element, explorer) {
         swatch(explorer.clusterColour(k)),
         make("bdi", { "data-cluster-name": k }, memory.nameOf(k)),
       ),
-      make("p", { class: "quiet" }, `Cluster ${k}, ${counted(size, "sample", "samples")}`),
+      make("p", { class: "quiet" }, `${data.labels[k]}, ${counted(size, "sample", "samples")}`),
       make("label", { class: "field" }, "Name", field),
       make(
         "p",
@@ -192,15 +199,15 @@ function createPanel(element, explorer) {
         action("selection-clear", "Clear", () => explorer.clear()),
       ),
       list,
-      pictures.any ? previews(rows.slice(0, 60)) : "",
+      previews(rows.slice(0, 60)),
     );
   }
 
   function previews(rows) {
     const strip = make("div", { class: "previews" });
     for (const row of rows) {
-      const picture = pictures.image(row);
-      if (!picture) continue;
+      const image = picture(row);
+      if (!image) continue;
       strip.append(
         make(
           "button",
@@ -209,7 +216,7 @@ function createPanel(element, explorer) {
             "aria-label": data.ids[row],
             onclick: () => explorer.walkTo(row),
           },
-          picture,
+          image,
         ),
       );
     }
@@ -229,27 +236,4 @@ function createPanel(element, explorer) {
 
 function shortNumber(value) {
   return String(Number(value.toPrecision(5)));
-}
-
-// Thumbnails: one block of encoded pictures, opened one by one when they are shown.
-function createPictures(data) {
-  const { rows, starts, bytes, pixelated } = data.thumbnails;
-  const placeOf = new Map(Array.from(rows, (row, place) => [row, place]));
-  const addresses = new Map();
-  return {
-    any: placeOf.size > 0,
-    image(row) {
-      const place = placeOf.get(row);
-      if (place === undefined) return null;
-      if (!addresses.has(place)) {
-        const encoded = bytes.subarray(starts[place], starts[place + 1]);
-        addresses.set(place, URL.createObjectURL(new Blob([encoded])));
-      }
-      return make("img", {
-        src: addresses.get(place),
-        alt: data.ids[row],
-        class: pixelated ? "pixelated" : null,
-      });
-    },
-  };
 }
