@@ -197,7 +197,8 @@ def test_colours_and_legend(report, payload):
     entries.nth(3).click()
     assert entries.nth(3).get_attribute("aria-pressed") == "true"
     page.select_option("#colour", label="Confidence")
-    assert page.locator("#legend canvas").count() == 1
+    scale = page.locator("#legend .scale").evaluate("e => e.style.background")
+    assert scale.count("rgb(") == 64
     page.wait_for_timeout(100)
     assert page.locator("#points").screenshot() != before
     report.check_quiet()

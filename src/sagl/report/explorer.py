@@ -27,11 +27,12 @@ from scipy.sparse import csr_matrix
 from sagl.features.samples import Unreadable
 from sagl.report.inputs import Column, category_column, run_checksum
 from sagl.report.run_data import RunData
-from sagl.report.style import cluster_colours, load
+from sagl.report.style import cluster_colours, load, scale_colours
 from sagl.storage import replacing
 
 SHOWN_ROWS = 200_000  # samples in the explorer; more make no page that opens
 _COLOURS = 24  # all that there are; the explorer takes them in turn
+_STEPS = 64  # of the scale for numbers
 _NEIGHBOURS = 10
 _MOST_EDGES = 3_300_000  # of all graphs together; beyond, each keeps fewer
 SIDE = 80  # pixels of a thumbnail's longer side
@@ -105,6 +106,7 @@ def payload(data: RunData, thumbnails: Thumbnails, rows: NDArray[np.int64]) -> s
             "run": run_checksum(data.directory),
             "sizes": [cluster.size for cluster in data.clusters],
             "palette": cluster_colours(_COLOURS),
+            "scale": scale_colours(_STEPS),
             "labels": [names.label_of(c.number) for c in data.clusters],
             "names": dict(names.clusters),
             "wrong": [place[row] for row in sorted(names.wrong)],

@@ -92,6 +92,12 @@ def cluster_colours(n: int) -> list[str]:
     return [c for c, _ in zip(cycle(PALETTE + _MORE), range(n), strict=False)]
 
 
+def scale_colours(n: int) -> list[str]:
+    """n colours for numbers from low to high, as ``#rrggbb``."""
+    scale = load("matplotlib").colormaps[HEAT].resampled(n)
+    return [load("matplotlib.colors").to_hex(scale(i)) for i in range(n)]
+
+
 def text_on(colour: Any) -> str:
     """Black or white, whichever is easier to read on the colour."""
     rgb = np.asarray(load("matplotlib.colors").to_rgb(colour))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from sagl.report import style
 
-_MOST_NAMES = 40
+_MOST_BARS = 40  # more are a falling skyline
 _BINS = 40  # of the histogram
 
 
@@ -24,8 +24,8 @@ def draw_cluster_sizes(
 ) -> style.Axes:
     """Bars of the clusters' sizes, largest first.
 
-    Up to 40 clusters have their number or name below; more are a falling skyline.
-    Labels count from 0, to ``n_clusters`` where some are empty.
+    As many as fit have their number or name below. Labels count from 0, to
+    ``n_clusters`` where some are empty.
     """
     codes = np.asarray(labels)
     if codes.ndim != 1 or not len(codes) or codes.dtype.kind not in "iu":
@@ -48,15 +48,13 @@ def draw_cluster_sizes(
     even = float(sizes.sum()) / len(sizes)
     ax = style.axes_or_new(ax, 3.0)
     ax.set_xlim(-0.6, len(sizes) - 0.4)
-    if len(sizes) <= _MOST_NAMES:
+    if len(sizes) <= _MOST_BARS:
         ax.bar(np.arange(len(sizes)), sizes[order], color=style.PALETTE[0])
-        style.name_ticks(ax.xaxis, range(len(sizes)), [names[i] for i in order], 18)
-        style.name_axes(ax, "cluster, largest first", "samples")
     else:
         edges = np.arange(len(sizes) + 1) - 0.5
         ax.stairs(sizes[order], edges, fill=True, color=style.PALETTE[0])
-        style.name_axes(ax, f"rank of the cluster among {len(sizes):,}", "samples")
-        ax.xaxis.set_major_formatter("{x:,.0f}")
+    style.name_ticks(ax.xaxis, range(len(sizes)), [names[i] for i in order], 18)
+    style.name_axes(ax, f"{len(sizes):,} clusters, largest first", "samples")
     ax.axhline(even, color=style.ink(ax), linewidth=0.8, linestyle="--")
     where: Any = {"ha": "right", "va": "bottom", "transform": ax.get_yaxis_transform()}
     ax.text(0.995, even, f"even share {even:,.4g}", **where)
