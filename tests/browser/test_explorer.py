@@ -290,6 +290,18 @@ def test_nothing_is_wider_than_the_screen(open_page, demo_run, width, dark):
     report.check_quiet()
 
 
+def test_paper_is_white(open_page, demo_run):
+    page = open_page(demo_run / "report.html", color_scheme="dark").page
+    corner = """async () => {
+    for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame);
+    const canvas = document.getElementById("points");
+    return [...canvas.getContext("2d").getImageData(0, 0, 1, 1).data];
+    }"""
+    assert max(page.evaluate(corner)[:3]) < 60
+    page.emulate_media(media="print")
+    assert page.evaluate(corner) == [255] * 4
+
+
 def test_everything_has_a_name(report):
     nameless = report.page.evaluate(
         """() => [

@@ -1,7 +1,8 @@
 // Drawing many points, pixel by pixel: quick enough for all that a page can hold, and
 // the same on every machine, with a graphics card or without.
 
-// `colours` are bytes r, g, b, a per point, `size` is a dot's diameter in device pixels.
+// `colours` are bytes r, g, b, a per point, `size` is a dot's diameter in device pixels,
+// `paper` is written #rrggbb.
 function drawPoints(context, camera, xy, colours, size, paper) {
   const { width, height } = context.canvas;
   if (!width || !height) return;
