@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, identity, vstack
 from torch import Tensor
 
+from sagl.nn.cells import attention_by_cells
 from sagl.nn.inference import Answer, Predictor, anchor_features, whole_set
 from sagl.nn.network import Linear, Network, ViewNetwork
 from sagl.pipeline import search_rows
@@ -22,6 +23,9 @@ from sagl.training.feed import Feed
 from sagl.views import Views
 
 _GRAPH_ROWS = 4096  # that are computed at a time
+# From so many samples on, keys are looked at in cells: a block of rows with all keys is
+# more than the cache holds.
+_BY_CELLS = 10_000
 # The sparsity of the graph of so many samples is counted, of more it is estimated.
 _COUNTED_WHOLE, _COUNTED_ROWS = 20_000, 2048
 
@@ -139,10 +143,19 @@ def _in_blocks(view: ViewNetwork, linear: Linear) -> csr_matrix:
     """The graph of all samples, a block of rows at a time: what is not part of it is
     never held for more than a block, and columns take four bytes each."""
     n = len(linear.values)
+    if n > _BY_CELLS and view.alpha > 1:
+        graph = attention_by_cells(linear, view.alpha, view.self_loops).weights
+        return _as_csr(graph.entries, graph.cols, graph.crow, graph.shape)
     blocks = []
     for start in range(0, n, _GRAPH_ROWS):
-        A = view.attention_graph(linear, slice(start, start + _GRAPH_ROWS)).cpu()
+        A = view.attention_graph(linear, slice(start, start + _GRAPH_ROWS))
         parts = A.values(), A.col_indices(), A.crow_indices()
-        block = csr_matrix(tuple(part.numpy() for part in parts), shape=tuple(A.shape))
-        blocks.append(block)
+        blocks.append(_as_csr(*parts, A.shape))
     return vstack(blocks, format="csr")
+
+
+def _as_csr(
+    entries: Tensor, cols: Tensor, crow: Tensor, shape: Sequence[int]
+) -> csr_matrix:
+    parts = tuple(part.cpu().numpy() for part in (entries, cols, crow))
+    return csr_matrix(parts, shape=tuple(shape))

@@ -54,7 +54,7 @@ class Scores(NamedTuple):
         """Rows that are looked at together, from first to last."""
         n = len(self.keys)
         step = max(1, _BLOCK_SCORES // n, min(_BLOCK_ROWS, _MAX_BLOCK_SCORES // n))
-        step -= step % 8 if step > 8 else 0  # see _positions
+        step -= step % 8 if step > 8 else 0  # see true_positions
         m = len(self.queries)
         for start in range(0, m, step):
             yield slice(start, min(start + step, m))
@@ -143,40 +143,58 @@ def _project_sparse(x: Tensor, top: Tensor, alpha: float) -> Sparse | None:
     """Prune, then project the survivors; None where too many survive.
 
     The largest entry weighs at most one, so τ is at most 1 below it, and so is every
-    entry that has weight. Survivors are moved to the left of a narrow matrix, on which
-    the threshold is cheap to find.
+    entry that has weight.
     """
     b, n = x.shape
-    flat = _positions(x > top - 1, _DENSE_SHARE)  # (survivors,) in row order
+    mask = x > top - 1
+    flat = true_positions(mask, int(_DENSE_SHARE * mask.numel()))  # in row order
     if flat is None:
         return None
     rows = flat // n
     counts = torch.bincount(rows, minlength=b)
-    width = int(counts.max())
-    if width > _DENSE_ROW * n:
+    if int(counts.max()) > _DENSE_ROW * n:
         return None
     if int(counts.min()) == 0:  # NaN or infinity: shown, not hidden, by dense weights
         return None
-    place = torch.arange(len(flat), device=x.device) + (
-        torch.arange(b, device=x.device) * width - counts.cumsum(0) + counts
-    ).index_select(0, rows)
-    narrow = x.new_full((b * width,), -torch.inf)
     below = x.view(-1).index_select(0, flat) - top.view(-1).index_select(0, rows)
+    inside, gaps = _project_narrow(rows, below, b, alpha)
+    rows, flat = rows.index_select(0, inside), flat.index_select(0, inside)
+    return Sparse(torch.bincount(rows, minlength=b), flat - rows * n, gaps)
+
+
+def project_survivors(
+    rows: Tensor, below: Tensor, b: int, alpha: float
+) -> tuple[Tensor, Tensor]:
+    """Which entries of b rows have weight, and the weights.
+
+    ``rows``, (m,), rising, are the rows of the entries; ``below``, (m,), their scores
+    less the largest of their row.
+    """
+    inside, gaps = _project_narrow(rows, below, b, alpha)
+    return inside, weights_of(gaps, alpha)
+
+
+def _project_narrow(
+    rows: Tensor, below: Tensor, b: int, alpha: float
+) -> tuple[Tensor, Tensor]:
+    """As ``project_survivors``, with gaps: entries are moved to the left of a narrow
+    matrix, on which the threshold is cheap to find."""
+    counts = torch.bincount(rows, minlength=b)
+    width = int(counts.max())
+    place = torch.arange(len(rows), device=rows.device) + (
+        torch.arange(b, device=rows.device) * width - counts.cumsum(0) + counts
+    ).index_select(0, rows)
+    narrow = below.new_full((b * width,), -torch.inf)
     narrow.index_copy_(0, place, below)
     narrow = narrow.view(b, width)
     gaps = gaps_(narrow, threshold(narrow, alpha, settle=False), alpha)
     gaps = gaps.view(-1).index_select(0, place)
     inside = gaps.nonzero().squeeze(1)
-    rows, flat = rows.index_select(0, inside), flat.index_select(0, inside)
-    return Sparse(
-        torch.bincount(rows, minlength=b),
-        flat - rows * n,
-        gaps.index_select(0, inside),
-    )
+    return inside, gaps.index_select(0, inside)
 
 
-def _positions(mask: Tensor, limit: float) -> Tensor | None:
-    """Where a mask is true, flat and in order; None where that is more than a share.
+def true_positions(mask: Tensor, most: int | None = None) -> Tensor | None:
+    """Where a mask is true, flat and in order; None where that is more than ``most``.
 
     Eight entries are looked at as one integer, which is several times faster than to
     look at each of them when few are true.
@@ -186,11 +204,11 @@ def _positions(mask: Tensor, limit: float) -> Tensor | None:
         positions = flat.nonzero().squeeze(1)
     else:
         words = flat.view(torch.int64).nonzero().squeeze(1)
-        if len(words) > limit * flat.numel():
+        if most is not None and len(words) > most:
             return None
         word, byte = flat.view(-1, 8).index_select(0, words).nonzero(as_tuple=True)
         positions = words.index_select(0, word) * 8 + byte
-    return None if len(positions) > limit * flat.numel() else positions
+    return None if most is not None and len(positions) > most else positions
 
 
 def non_zeros(block: Tensor) -> Sparse:
