@@ -136,7 +136,7 @@ def test_broken_kitti(tmp_path):
     path = tmp_path / "training/label_2/000003.txt"
     lines(path, "Car 0.0 0")
     assert refused(f"kitti:{tmp_path}", "all").startswith(
-        f"{path}: 'Car 0.0 0' has no distance as its 14th value"
+        f"{path}: lacks a distance; download it again"
     )
     path.write_text("")
     every = open_samples(f"kitti:{tmp_path}", split="all")
@@ -167,8 +167,9 @@ def test_flowers(tmp_path):
 def test_broken_flowers(tmp_path):
     make_flowers(tmp_path)
     savemat(tmp_path / "imagelabels.mat", {"labels": np.array([[1, 2]])})
-    assert "names image 6, but imagelabels.mat knows 2" in refused(
-        f"flowers:{tmp_path}"
+    assert (
+        "setid.mat: is cut short, damaged or not a .mat file (index 5 is out"
+        in refused(f"flowers:{tmp_path}")
     )
     write(tmp_path / "setid.mat", b"MATLAB?")
     assert "setid.mat: is cut short, damaged or not a .mat file" in refused(
@@ -209,12 +210,12 @@ def test_incomplete_caltech101(tmp_path):
     base = tmp_path / "101_ObjectCategories"
     (base / "class_98").rename(tmp_path / "elsewhere")
     message = refused(f"caltech101:{tmp_path}")
-    assert message.startswith(f"{base}: there are 101 folders of images, expected 102")
+    assert message.startswith(f"{base}: has 101 folders of images, expected 102")
     (tmp_path / "elsewhere").rename(base / "class_98")
     (base / "Faces/image_0001.jpg").unlink()
     (base / "Faces/image_0002.jpg").unlink()
     message = refused(f"caltech101:{tmp_path}")
-    assert message.startswith(f"{base / 'Faces'}: there are 30 images, expected 31")
+    assert message.startswith(f"{base / 'Faces'}: has 30 images, expected 31")
     (base / "BACKGROUND_Google").rename(tmp_path / "background")
     message = refused(f"caltech101:{tmp_path}")
     assert message.startswith(
@@ -247,7 +248,7 @@ def test_eurosat(tmp_path):
     (base / "River/River_1.jpg").unlink()
     (base / "River/River_2.jpg").unlink()
     message = refused(f"eurosat:{tmp_path}")
-    assert "AnnualCrop: there are 1499 images, expected 1,500 or more" in message
+    assert "AnnualCrop: has 1499 images, expected 1,500" in message
     (base / "Forest").rename(tmp_path / "wood")
     assert "there is no Forest; EuroSAT needs" in refused(f"eurosat:{tmp_path}")
 
@@ -356,9 +357,11 @@ def test_incomplete_imagenet(tmp_path):
     make_devkit(tmp_path / "devkit/data")
     touch(tmp_path / "val", "ILSVRC2012_val_00000009.JPEG")
     message = refused(f"imagenet:{tmp_path}", "test")
-    assert "says nothing of val/ILSVRC2012_val_00000009.JPEG" in message
+    assert "not a .txt file ('ILSVRC2012_val_00000009'); download it" in message
     touch(tmp_path / "train", "stray.JPEG")
-    assert "stray.JPEG lies in no folder" in refused(f"imagenet:{tmp_path}", "train")
+    assert "there are no images, or none in class folders" in refused(
+        f"imagenet:{tmp_path}", "train"
+    )
     (tmp_path / "train").rename(tmp_path / "training")
     message = refused(f"imagenet:{tmp_path}", "train")
     assert message.startswith(f"{tmp_path}: there is no train; ImageNet-1K needs")

@@ -119,19 +119,25 @@ class TestWhatCanGoWrong:
         assert "shape (0, 3)" in self.refusal(f"npy:{tmp_path}/empty.npy")
 
     def test_folders(self, tmp_path, array):
-        assert "holds no features" in self.refusal(f"npy:{tmp_path}")
+        assert "holds no feature file" in self.refusal(f"npy:{tmp_path}")
         np.save(tmp_path / "pets_train.npy", array)
         np.save(tmp_path / "pets_val.npy", array)
         said = self.refusal(f"npy:{tmp_path}")
-        assert f"choose one of pets_train, pets_val: npy:{tmp_path}::pets_train" in said
-        assert "no file 'food'" in self.refusal(f"npy:{tmp_path}::food")
+        assert "holds 2 feature files (pets_train, pets_val); choose one" in said
+        assert "no feature file 'food'" in self.refusal(f"npy:{tmp_path}::food")
 
     @pytest.mark.parametrize(
         ("ids", "message"),
         [
             ("a\nb\n", "holds 2 ids for 5 rows"),
-            ("a\nb\nc\nb\ne\n", "id 'b' stands in row 1 and in row 3"),
-            ("a\nb\n\nd\ne\n", r"id 2 (counting from 0) is empty"),
+            (
+                "a\nb\nc\nb\ne\n",
+                "samples 1 and 3 (counting from 0) have the same id 'b'",
+            ),
+            (
+                "a\nb\n\nd\ne\n",
+                "row 2 (counting from 0), column 'id': the id is missing",
+            ),
         ],
     )
     def test_ids(self, tmp_path, array, ids, message):

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-from sagl.features.samples import (
-    FileFormatError,
-    choose_key,
-    file_error,
-    reading,
-)
+from sagl.features.samples import FileFormatError, choose_key, file_error, reading
 from sagl.features.tables import (
     read_columns,
     read_number_table,
@@ -104,10 +100,8 @@ def read_labels(path: str | os.PathLike[str], key: str | None = None) -> Array:
     Parameters
     ----------
     path : str or path
-        A file of one of the formats of :func:`read_array`. In a table the column named
-        ``label`` is taken, or the only column. A file of text with a single column may
-        begin with a header: ``label``, ``labels``, ``class``, ``target`` or ``y``, or
-        any word above numbers.
+        As for :func:`read_array`. In a table the column named ``label`` is taken, or
+        the only column, which may do without a header in a file of text.
     key : str, optional
         Which array, or which column instead of ``label``.
 
@@ -173,25 +167,24 @@ def parse_view_option(text: str) -> tuple[str, Path, str | None]:
     >>> name, path.name, key
     ('dino', 'features.npz', 'train')
     """
-    usage = "write NAME=FILE or NAME=FILE::KEY"
     target, has_key, key = text.partition("::")
     name, has_name, file = target.partition("=")
     if not has_name:
         name, file = Path(target).stem, target
-    if not file.strip():
-        raise FileFormatError(f"{text!r}: the file is missing; {usage}")
-    if not name.strip():
-        raise FileFormatError(f"{text!r}: the name before '=' is empty; {usage}")
-    if has_key and not key:
-        raise FileFormatError(f"{text!r}: the key after '::' is empty; {usage}")
+    parts = {"name": name.strip(), "file": file.strip(), "key": key or not has_key}
+    if missing := [part for part, given in parts.items() if not given]:
+        raise FileFormatError(
+            f"{text!r}: the {missing[-1]} is missing; write NAME=FILE or NAME=FILE::KEY"
+        )
     # The shell leaves the ~ of NAME=~/FILE as it is.
     return name.strip(), Path(file.strip()).expanduser(), key or None
 
 
 def _read(path: Path, key: str | None, readers: Mapping[str, Reader]) -> Array:
+    reader = readers.get(path.suffix.lower())
     with reading(path):
-        if path.suffix.lower() in readers:
-            return readers[path.suffix.lower()](path, key)
+        if reader is not None:
+            return reader(path, key)
     raise file_error(
         path, f"unsupported suffix {path.suffix!r}; use one of {', '.join(readers)}"
     )
@@ -201,26 +194,51 @@ def _read_npy(path: Path, key: str | None) -> Array:
     """A read-only memory map."""
     if key is not None:
         raise file_error(path, f".npy holds one array without a key; leave out {key!r}")
-    return npy_format.open_memmap(path, mode="r")
+    with path.open("rb") as file:
+        shape, order, dtype = _read_npy_header(path, file, path.stat().st_size)
+        return np.memmap(path, dtype, "r", file.tell(), shape, order)
 
 
 def _read_npz(path: Path, key: str | None) -> Array:
     """The array named ``key``, or the only one."""
-    if not zipfile.is_zipfile(path):
-        raise ValueError("not a zip archive")
-    with np.load(path, allow_pickle=False) as archive:
-        name = choose_key(path, key, list(archive.files), "array")
-        array = archive[name]
-    if not isinstance(array, np.ndarray):
-        raise file_error(path, f"{name!r} is not a NumPy array; write it with np.savez")
-    return array
+    with zipfile.ZipFile(path) as archive:
+        members = {file.removesuffix(".npy"): file for file in archive.namelist()}
+        data = archive.read(members[choose_key(path, key, list(members), "array")])
+    file = io.BytesIO(data)
+    shape, order, dtype = _read_npy_header(path, file, len(data))
+    return np.ndarray(shape, dtype, data, file.tell(), order=order)
+
+
+def _read_npy_header(
+    path: Path, file: IO[bytes], size: int
+) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[Any]]:
+    """Shape, order and type, checked against the ``size`` that is there.
+
+    NumPy believes its headers, and takes memory for what they claim.
+    """
+    try:
+        read = _NPY_HEADERS[npy_format.read_magic(file)]
+        shape, fortran, dtype = read(file)
+    except MemoryError:
+        raise ValueError("its header is nested too deeply") from None
+    if dtype.hasobject:
+        raise file_error(
+            path,
+            "holds Python objects, which are stored as pickle and never loaded here; "
+            "save again with a plain type, e.g. array.astype('float32')",
+        )
+    if any(type(length) is not int or length < 0 for length in shape):
+        raise ValueError(f"its header claims the shape {shape}")
+    expected = file.tell() + dtype.itemsize * math.prod(shape)
+    if size < expected:
+        raise ValueError(f"{expected:,} bytes expected, {size:,} found")
+    return shape, "F" if fortran else "C", dtype
 
 
 def _read_safetensors(path: Path, key: str | None) -> Array:
     """The tensor named ``key``, or the only one; what NumPy lacks becomes float32."""
     with safe_open(path, framework="pt") as file:
-        name = choose_key(path, key, sorted(file.keys()), "tensor")
-        tensor = file.get_tensor(name)
+        tensor = file.get_tensor(choose_key(path, key, sorted(file.keys()), "tensor"))
     try:
         array: Array = tensor.numpy()
     except TypeError:  # bfloat16, and floats of eight bits
@@ -277,6 +295,10 @@ def read_prediction_table(
         return clusters, np.array(columns["confidence"], dtype=np.float64)
 
 
+_NPY_HEADERS = {
+    (1, 0): npy_format.read_array_header_1_0,
+    (2, 0): npy_format.read_array_header_2_0,
+}
 _ARRAY_READERS: dict[str, Reader] = {
     ".npy": _read_npy,
     ".npz": _read_npz,

@@ -7,12 +7,12 @@ from 0.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sagl.features.images import image_from_bytes, image_from_file, require_pillow
+from sagl.environment import optional_module
+from sagl.features.images import image_from_bytes, image_from_file
 from sagl.features.samples import (
     Kind,
     ListedSamples,
@@ -64,12 +64,7 @@ def open_hub_dataset(
     """
     by_name = source.startswith(f"{PREFIX}:")
     where = Path(source) if by_name else Path(source).expanduser()
-    try:
-        datasets = importlib.import_module("datasets")
-    except ImportError:
-        raise file_error(
-            where, 'needs the datasets package: pip install "sagl[datasets]"'
-        ) from None
+    datasets = optional_module("datasets", "datasets")
     name, _, configuration = source.removeprefix(f"{PREFIX}:").partition("::")
     try:
         if by_name:
@@ -93,24 +88,22 @@ def open_hub_dataset(
         id_column,
         label_column,
     )
-    if types[column] is None:
+    held = types[column]
+    if held is None or kind not in (None, held):
+        expected = f"{kind}s" if kind else "pictures or strings"
         raise file_error(
             where,
-            f"column {column!r} holds {data.features[column]}, neither pictures nor "
-            "strings; choose another (--column)",
-        )
-    if kind not in (None, types[column]):
-        raise file_error(
-            where, f"column {column!r} holds {types[column]}s, not {kind}s"
+            f"column {column!r} holds {data.features[column]}, expected {expected}; "
+            "choose another (--column)",
         )
     values = data.select_columns([column])
-    if types[column] == "image":
-        require_pillow()
+    if held == "image":
+        optional_module("PIL.Image")
         values = values.cast_column(column, datasets.Image(decode=False))
     ids = ids or list(map(str, range(len(data))))
     about = {"reader": "hugging face", "path": str(where), "split": split}
     about |= {"column": column, "id_column": id_column}
-    return HubSamples(types[column] or wanted, ids, labels, about, 0, column, values)
+    return HubSamples(held, ids, labels, about, 0, column, values)
 
 
 def _choose_split(where: Path, loaded: Any, split: str | None) -> Any:

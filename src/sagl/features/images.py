@@ -14,7 +14,7 @@ import io
 import os
 import stat
 import warnings
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,12 +23,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sagl.features.samples import (
-    ListedSamples,
-    Strings,
-    Unreadable,
-    file_error,
-)
+from sagl.environment import optional_module
+from sagl.features.samples import ListedSamples, Unreadable, file_error, pack, unpack
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
@@ -45,28 +41,22 @@ _FORMATS = (
     *("JPEG", "MPO", "PNG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "PPM"),
     *("JPEG2000", "AVIF", "HEIF"),  # where Pillow or a plugin has them
 )
-_HEIC_BRANDS = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1"}
 # First-level folders of these names divide the data; they are no classes.
 _SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}
 
 
 @dataclass(eq=False)
 class ImageFiles(ListedSamples):
-    """Images in files of their own, at ``paths`` below ``root``.
-
-    Without ``paths`` an id is the path.
-    """
+    """Images in files of their own, at ``paths`` below ``root``."""
 
     root: Path
-    paths: Sequence[str] | None = None
+    paths: Any  # packed; empty where one is missing
 
     def __post_init__(self) -> None:
-        require_pillow()
-        self.paths = None if self.paths in (None, self.ids) else Strings(self.paths)
-        super().__post_init__()
+        optional_module("PIL.Image")  # before thousands of images fail one by one
 
     def __getitem__(self, row: int) -> Any:
-        path = (self.ids if self.paths is None else self.paths)[row]
+        path = unpack(self.paths, row)
         if not path:
             raise Unreadable("the path is missing")
         return image_from_file(self.root / path)
@@ -78,7 +68,6 @@ def open_folder(source: str, split: str | None = None) -> ImageFiles:
     When all of them lie in two or more sub-folders, the first-level folder is the
     label. ``split`` names a sub-folder to read instead.
     """
-    require_pillow()
     folder = Path(source).expanduser()
     root = folder if split is None else folder / split
     if not root.is_dir():
@@ -87,11 +76,7 @@ def open_folder(source: str, split: str | None = None) -> ImageFiles:
         )
     paths, ignored = find_images(root)
     if not paths:
-        raise file_error(
-            root,
-            f"holds no picture ({ignored} other files); expected files such as .jpg "
-            "or .png in it or in its sub-folders",
-        )
+        raise file_error(root, f"holds no picture such as .jpg ({ignored} other files)")
     labels = None
     if all("/" in path for path in paths):
         labels = [printable(path.partition("/")[0]) for path in paths]
@@ -105,7 +90,7 @@ def open_folder(source: str, split: str | None = None) -> ImageFiles:
             )
     about = {"reader": "folder", "path": str(folder), "split": split}
     ids = list(map(printable, paths))
-    return ImageFiles("image", ids, labels, about, ignored, root, paths)
+    return ImageFiles("image", ids, labels, about, ignored, root, pack(paths))
 
 
 def find_images(root: Path) -> tuple[list[str], int]:
@@ -114,31 +99,25 @@ def find_images(root: Path) -> tuple[list[str], int]:
     Hidden files and folders are left out. Links are followed, except to a folder that
     one is already in.
     """
+
+    def refuse(error: OSError) -> None:
+        raise file_error(Path(error.filename), f"cannot be read: {error.strerror}")
+
     paths, ignored = [], 0
-    for folder, folders, files in os.walk(root, onerror=_refuse, followlinks=True):
+    for folder, folders, files in os.walk(root, onerror=refuse, followlinks=True):
         here = Path(folder)
-        way = {here.resolve(), *(above.resolve() for above in here.parents)}
+        way = {above.resolve() for above in (here, *here.parents)}
         folders[:] = [
             name
             for name in folders
             if not name.startswith(".") and (here / name).resolve() not in way
         ]
-        prefix = here.relative_to(root).as_posix() + "/"
-        for name in files:
-            if is_image_name(name) and not name.startswith("."):
-                paths.append(prefix.removeprefix("./") + name)
-            else:
-                ignored += 1
+        found = [name for name in files if is_image_name(name) and name[0] != "."]
+        ignored += len(files) - len(found)
+        prefix = f"{here.relative_to(root).as_posix()}/".removeprefix("./")
+        paths += [prefix + name for name in found]
     # By code point: the same on every machine and in every language.
     return sorted(paths), ignored
-
-
-def _refuse(error: OSError) -> None:
-    reason = (error.strerror or "").lower()
-    raise file_error(
-        Path(error.filename),
-        f"cannot be read: {reason}; make the folder readable or move it away",
-    )
 
 
 def printable(path: str) -> str:
@@ -154,16 +133,6 @@ def is_image_name(name: str) -> bool:
     """
     _, dot, suffix = name.rpartition(".")
     return bool(dot) and f".{suffix.lower()}" in IMAGE_SUFFIXES
-
-
-def require_pillow() -> None:
-    """Say what to install, before thousands of images fail one by one."""
-    try:
-        import PIL.Image  # noqa: F401
-    except ImportError:
-        raise ValueError(
-            'reading pictures needs Pillow: pip install "sagl[backbones]"'
-        ) from None
 
 
 def image_from_file(path: Path) -> PILImage:
@@ -190,7 +159,7 @@ def image_from_bytes(data: bytes) -> PILImage:
 
 
 def _decode(stream: IO[bytes]) -> PILImage:
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     with warnings.catch_warnings():
         # Pillow warns of odd metadata; here an image is either decoded or refused.
@@ -204,13 +173,16 @@ def _decode(stream: IO[bytes]) -> PILImage:
                         "a decompression bomb; shrink it"
                     )
                 image.load()
-                return _to_rgb(_upright(image))
+                upright = None
+                with suppress(Exception):  # damaged metadata around intact pixels
+                    upright = ImageOps.exif_transpose(image)
+                return _to_rgb(upright or image)
         except Unreadable:
             raise
         except UnidentifiedImageError:
-            raise Unreadable(_why_not_identified(stream)) from None
-        except Image.DecompressionBombError as error:
-            raise Unreadable(f"may be a decompression bomb ({error})") from None
+            raise Unreadable(
+                "not a picture that Pillow reads (HEIC: convert it to JPEG), or damaged"
+            ) from None
         # Broken bytes make Pillow raise nearly anything: OSError, SyntaxError,
         # struct.error, IndexError, ... and one broken file must not end the run.
         except Exception as error:
@@ -225,26 +197,6 @@ def _formats() -> tuple[str, ...]:
 
     Image.init()
     return tuple(name for name in _FORMATS if name in Image.OPEN)
-
-
-def _why_not_identified(stream: IO[bytes]) -> str:
-    stream.seek(0)
-    start = stream.read(12)
-    if not start:
-        return "empty file (0 bytes)"
-    if start[4:8] == b"ftyp" and start[8:12] in _HEIC_BRANDS:
-        return "HEIC picture, which Pillow does not read; convert it to JPEG or PNG"
-    return "not a picture, or its start is damaged"
-
-
-def _upright(image: PILImage) -> PILImage:
-    """Turned as the EXIF tag says; a tag that cannot be read says nothing."""
-    from PIL import ImageOps
-
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # damaged metadata around intact pixels
-        return image
 
 
 def _to_rgb(image: PILImage) -> PILImage:

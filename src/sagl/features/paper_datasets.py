@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagl.features.images import ImageFiles, find_images, printable
-from sagl.features.samples import file_error, reading
+from sagl.features.samples import file_error, pack, reading
 from sagl.features.tables import read_columns
 
 __all__ = ["DATASETS", "PaperData", "open_dataset"]
 
 _SPLITS = ("train", "test", "all")
+_AGAIN = "download it again"
 _SEED = 42  # of every split that was drawn at random
 Rows = Iterator[tuple[str, str]]  # path below the base folder, and class
 
@@ -32,9 +33,8 @@ class PaperData:
     folders: Sequence[str]  # below the one that the user names, where it may lie
     needed: Sequence[str] | Mapping[str, Sequence[str]]  # there, perhaps by split
     download: str  # what to get, and where
-    # From this, the folder that the user named, the one that has everything, and the
-    # split to paths and classes.
-    rows: Callable[[PaperData, Path, Path, str], Rows]
+    # From this, the folder that has everything and the split to paths and classes.
+    rows: Callable[[PaperData, Path, str], Rows]
 
     def find(self, root: Path, split: str) -> Path:
         """The folder below ``root`` that has everything."""
@@ -68,23 +68,23 @@ def open_dataset(source: str, split: str | None = None) -> ImageFiles:
     if split not in _SPLITS:
         raise file_error(root, f"choose a part of {name} (--split): train, test or all")
     base = data.find(root, split)
-    rows = sorted(data.rows(data, root, base, split))
+    rows = sorted(data.rows(data, base, split))
     if not rows:
         raise file_error(root, f"the {split} part of {name} is empty")
-    expected = {"train": data.n_train, "test": data.n_test}.get(split)
     about: dict[str, Any] = {"reader": "data set", "name": name, "path": str(root)}
-    about |= {"split": split, "expected_samples": expected}
+    about["split"] = split
+    about["expected_samples"] = {"train": data.n_train, "test": data.n_test}.get(split)
     paths, labels = [path for path, _ in rows], [label for _, label in rows]
     ids = list(map(printable, paths))
-    return ImageFiles("image", ids, labels, about, 0, base, paths)
+    return ImageFiles("image", ids, labels, about, 0, base, pack(paths))
 
 
 def _by_lists(
     lists: Mapping[str, str], image: str, label: Callable[[str], str]
-) -> Callable[[PaperData, Path, Path, str], Rows]:
+) -> Callable[[PaperData, Path, str], Rows]:
     """Official lists, one per split; each line begins with the name of an image."""
 
-    def rows(data: PaperData, root: Path, base: Path, split: str) -> Rows:
+    def rows(data: PaperData, base: Path, split: str) -> Rows:
         for part in lists if split == "all" else (split,):
             for line in read_names(base / lists[part]):
                 name = line.split()[0]
@@ -95,29 +95,22 @@ def _by_lists(
 
 def _at_random(
     n_train: int, n_test: int | None = None
-) -> Callable[[PaperData, Path, Path, str], Rows]:
+) -> Callable[[PaperData, Path, str], Rows]:
     """So many images of each class folder at random, and so many or all others."""
 
-    def rows(data: PaperData, root: Path, base: Path, split: str) -> Rows:
+    def rows(data: PaperData, base: Path, split: str) -> Rows:
         classes: dict[str, list[str]] = {}
         for path in find_images(base)[0]:
             folder, slash, _ = path.partition("/")
             if slash:
                 classes.setdefault(folder, []).append(path)
-        if len(classes) != data.n_classes:
-            raise data.error(
-                base,
-                f"there are {len(classes)} folders of images, expected "
-                f"{data.n_classes}",
-            )
-        least = n_train + (n_test or 1)
+        n, expected, least = len(classes), data.n_classes, n_train + (n_test or 1)
+        if n != expected:
+            raise data.error(base, f"has {n} folders of images, expected {expected}")
         for name, images in classes.items():
-            if len(images) < least:
-                raise data.error(
-                    base / name,
-                    f"there are {len(images)} images, expected {least:,} or more",
-                )
-            order = shuffled(len(images))
+            if (n := len(images)) < least:
+                raise data.error(base / name, f"has {n} images, expected {least:,}")
+            order = shuffled(n)
             end = None if n_test is None else n_train + n_test
             chosen = {"train": order[:n_train], "test": order[n_train:end]}
             for row in chosen.get(split, order):
@@ -126,23 +119,19 @@ def _at_random(
     return rows
 
 
-def _flowers(data: PaperData, root: Path, base: Path, split: str) -> Rows:
+def _flowers(data: PaperData, base: Path, split: str) -> Rows:
     """The official lists; a class is a number from 1 to 102."""
     # The official training part is small; the paper adds the validation part to it.
     keys = {"train": ["trnid", "valid"], "test": ["tstid"]}
     species = np.atleast_1d(read_matlab(base / "imagelabels.mat", "labels"))
+    lists = base / "setid.mat"
     for key in keys.get(split, ["trnid", "valid", "tstid"]):
-        for number in np.atleast_1d(read_matlab(base / "setid.mat", key)).tolist():
-            if not 1 <= number <= len(species):
-                raise file_error(
-                    base / "setid.mat",
-                    f"names image {number}, but imagelabels.mat knows {len(species)}; "
-                    "download both again",
-                )
-            yield f"jpg/image_{number:05d}.jpg", str(species[number - 1])
+        with reading(lists, _AGAIN):
+            for number in np.atleast_1d(read_matlab(lists, key)).tolist():
+                yield f"jpg/image_{number:05d}.jpg", str(species[number - 1])
 
 
-def _sun397(data: PaperData, root: Path, base: Path, split: str) -> Rows:
+def _sun397(data: PaperData, base: Path, split: str) -> Rows:
     """The first of the ten official partitions, or every image there is.
 
     A class is a folder without its initial: ``a/apse/indoor`` is ``apse/indoor``.
@@ -152,9 +141,7 @@ def _sun397(data: PaperData, root: Path, base: Path, split: str) -> Rows:
         paths = [path for path in find_images(base)[0] if path.count("/") >= 2]
     else:
         name = {"train": "Training_01.txt", "test": "Testing_01.txt"}[split]
-        folders = ("", "Partitions", "SUN397", "SUN397/Partitions")
-        lists = [start / folder / name for start in (base, root) for folder in folders]
-        file = next((file for file in lists if file.is_file()), None)
+        file = _nearby(base, name, f"Partitions/{name}", f"SUN397/{name}")
         if file is None:
             raise data.error(base, f"there is no {name}")
         paths = [line.lstrip("/") for line in read_names(file)]
@@ -162,7 +149,7 @@ def _sun397(data: PaperData, root: Path, base: Path, split: str) -> Rows:
         yield path, "/".join(path.split("/")[1:-1])
 
 
-def _kitti(data: PaperData, root: Path, base: Path, split: str) -> Rows:
+def _kitti(data: PaperData, base: Path, split: str) -> Rows:
     """How far away is the nearest vehicle? 80 % of the images, or the other 20 %.
 
     The classes are those of the Visual Task Adaptation Benchmark: no car, van or truck
@@ -173,79 +160,70 @@ def _kitti(data: PaperData, root: Path, base: Path, split: str) -> Rows:
     order = shuffled(len(names))
     cut = round(0.8 * len(names))
     for row in {"train": order[:cut], "test": order[cut:]}.get(split, order):
-        name = names[row]
-        path = base / "training/label_2" / f"{Path(name).stem}.txt"
-        nearest, label = np.inf, "no vehicle"
-        for line in read_names(path):
-            kind, *values = line.split()
-            if kind in ("Car", "Van", "Truck"):
-                try:
-                    nearest = min(nearest, float(values[12]))
-                except (IndexError, ValueError):
-                    raise file_error(
-                        path,
-                        f"{line!r} has no distance as its 14th value; download it "
-                        "again",
-                    ) from None
-                far = "up to 20 m" if nearest <= 20 else "farther"
-                label = "up to 8 m" if nearest <= 8 else far
-        yield f"training/image_2/{name}", label
+        path = base / "training/label_2" / f"{Path(names[row]).stem}.txt"
+        objects = [line.split() for line in read_names(path)]
+        vehicles = [o for o in objects if o[0] in ("Car", "Van", "Truck")]
+        label = "no vehicle"
+        if vehicles:
+            try:
+                nearest = min(float(vehicle[13]) for vehicle in vehicles)
+            except (IndexError, ValueError):
+                raise file_error(path, f"lacks a distance; {_AGAIN}") from None
+            far = "up to 20 m" if nearest <= 20 else "farther"
+            label = "up to 8 m" if nearest <= 8 else far
+        yield f"training/image_2/{names[row]}", label
 
 
-_DEVKIT = ("ILSVRC2012_devkit_t12/data", "devkit/data", "data")
 _ANSWERS = "ILSVRC2012_validation_ground_truth.txt"
 _KAGGLE_ANSWERS = "LOC_val_solution.csv"
 
 
-def _imagenet(data: PaperData, root: Path, base: Path, split: str) -> Rows:
+def _imagenet(data: PaperData, base: Path, split: str) -> Rows:
     """A class is a synset such as n01440764.
 
     The official test set has no labels: val is the test.
     """
-    assert isinstance(data.needed, Mapping)
-    for part in data.needed[split]:
+    for part in {"train": ["train"], "test": ["val"]}.get(split, ["train", "val"]):
         names = find_images(base / part)[0]
-        if not names:
-            raise data.error(base / part, "there are no images")
-        if all("/" in name for name in names):
-            labels = [name.partition("/")[0] for name in names]
-        elif part == "val" and not any("/" in name for name in names):
-            labels = _imagenet_answers(data, root, base, names)
-        else:
-            raise data.error(base / part, f"{names[-1]} lies in no folder of a class")
-        yield from ((f"{part}/{n}", y) for n, y in zip(names, labels, strict=True))
+        folders = [name.rpartition("/")[0].partition("/")[0] for name in names]
+        if part == "val" and names and not any(folders):
+            folders = _imagenet_answers(data, base, names)
+        if not all(folders) or not names:
+            raise data.error(
+                base / part, "there are no images, or none in class folders"
+            )
+        yield from ((f"{part}/{n}", y) for n, y in zip(names, folders, strict=True))
 
 
-def _imagenet_answers(
-    data: PaperData, root: Path, base: Path, names: list[str]
-) -> list[str]:
+def _imagenet_answers(data: PaperData, base: Path, names: list[str]) -> list[str]:
     """Classes of validation images that lie side by side."""
-    files = [*(f"{folder}/{_ANSWERS}" for folder in _DEVKIT), _KAGGLE_ANSWERS]
-    paths = [start / file for start in (root, base) for file in files]
-    path = next((path for path in paths if path.is_file()), None)
+    kits = ("ILSVRC2012_devkit_t12/data", "devkit/data", "data")
+    path = _nearby(base, *(f"{kit}/{_ANSWERS}" for kit in kits), _KAGGLE_ANSWERS)
     if path is None:
         raise data.error(
             base,
-            f"the images in val lie side by side, and there is neither {_DEVKIT[0]}/"
+            f"the images in val lie side by side, and there is neither {kits[0]}/"
             f"{_ANSWERS} nor {_KAGGLE_ANSWERS} to tell their classes",
         )
-    if path.name == _KAGGLE_ANSWERS:
-        # Rows of an image and its boxes, each of which begins with the synset.
-        images, boxes = read_columns(path, [None]).values()
-        answers = {
-            i: (b or "").partition(" ")[0] for i, b in zip(images, boxes, strict=True)
-        }
-    else:
-        # Line i holds the number of the class of validation image i.
-        synsets = np.atleast_1d(read_matlab(path.with_name("meta.mat"), "synsets"))
-        synset = {int(s["ILSVRC2012_ID"]): str(s["WNID"]) for s in synsets}
-        with reading(path, "download it again"):
+    with reading(path, _AGAIN):
+        if path.name == _KAGGLE_ANSWERS:
+            # Rows of an image and its boxes, each of which begins with the synset.
+            images, boxes = read_columns(path, [None]).values()
+            classes = [(box or "").partition(" ")[0] for box in boxes]
+        else:
+            # Line i holds the number of the class of validation image i.
+            synsets = np.atleast_1d(read_matlab(path.with_name("meta.mat"), "synsets"))
+            synset = {int(s["ILSVRC2012_ID"]): str(s["WNID"]) for s in synsets}
             classes = [synset[int(line)] for line in read_names(path)]
-        answers = {f"ILSVRC2012_val_{i:08d}": y for i, y in enumerate(classes, 1)}
-    for name in names:
-        if Path(name).stem not in answers:
-            raise file_error(path, f"says nothing of val/{name}; download both again")
-    return [answers[Path(name).stem] for name in names]
+            images = [f"ILSVRC2012_val_{i:08d}" for i in range(1, len(classes) + 1)]
+        answers = dict(zip(images, classes, strict=True))
+        return [answers[Path(name).stem] for name in names]
+
+
+def _nearby(base: Path, *files: str) -> Path | None:
+    """The first of some files that lies in a folder, or in one not far above."""
+    places = (above / file for above in (base, *base.parents[:3]) for file in files)
+    return next((place for place in places if place.is_file()), None)
 
 
 def read_names(path: Path) -> list[str]:
@@ -253,7 +231,7 @@ def read_names(path: Path) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise file_error(path, f"cannot be read ({error}); download it again") from None
+        raise file_error(path, f"cannot be read ({error}); {_AGAIN}") from None
     lines = (line.strip() for line in text.split("\n"))
     return [line for line in lines if line and not line.startswith("#")]
 
@@ -262,7 +240,7 @@ def read_matlab(path: Path, key: str) -> Any:
     """One variable of a MATLAB file."""
     from scipy.io import loadmat
 
-    with reading(path, "download it again"):
+    with reading(path, _AGAIN):
         return loadmat(path, squeeze_me=True, variable_names=[key])[key]
 
 

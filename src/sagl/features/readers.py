@@ -7,15 +7,14 @@ and tables, which name texts or paths of images, are here, too.
 
 from __future__ import annotations
 
+import inspect
 import posixpath
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sagl.features.files import SUFFIXES as FEATURE_SUFFIXES
 from sagl.features.hub_datasets import PREFIX, is_saved_dataset, open_hub_dataset
-from sagl.features.images import IMAGE_SUFFIXES, ImageFiles, is_image_name, open_folder
+from sagl.features.images import ImageFiles, is_image_name, open_folder
 from sagl.features.paper_datasets import DATASETS, open_dataset
 from sagl.features.samples import (
     Kind,
@@ -27,7 +26,7 @@ from sagl.features.samples import (
     choose_columns,
     file_error,
     first_repeat,
-    shorten,
+    pack,
 )
 from sagl.features.shards import open_shards, tars_in
 from sagl.features.tables import TABLE_SUFFIXES, read_columns, text_lines
@@ -38,8 +37,6 @@ _SOURCES = (
     "a folder of pictures or tar shards, .txt, .lst, .csv, .tsv, .jsonl, .parquet, "
     f".tar, {PREFIX}:NAME, or one of {', '.join(DATASETS)} as in pets:FOLDER"
 )
-_SUFFIX = "|".join(sorted(suffix[1:] for suffix in IMAGE_SUFFIXES))
-_PATH_AND_MORE = re.compile(rf"\S\.({_SUFFIX})[\s,;]+\S+$", re.IGNORECASE)
 
 
 def open_samples(
@@ -96,22 +93,16 @@ def open_samples(
     given = {**columns, "kind": kind, "split": split}
     options = {name: value for name, value in given.items() if value is not None}
     reader = _find_reader(str(source))
+    takes = inspect.signature(reader.open).parameters
     for name, value in options.items():
-        if name not in reader.options and (name, value) != ("kind", "image"):
+        if name not in takes and (name, value) != ("kind", "image"):
             # What would have no effect is a mistake.
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{source}: {reader.title} takes no {option} ({value})")
-    taken = {name: options[name] for name in reader.options if name in options}
+    taken = {name: value for name, value in options.items() if name in takes}
     samples = reader.open(str(source), **taken)
-    repeat = first_repeat(samples.ids)
-    if repeat is not None:
-        one, other = repeat
-        raise file_error(
-            Path(source),
-            f"samples {one} and {other} (counting from 0) have the same id "
-            f"{samples.ids[one]!r}; drop or rename one"
-            + (" (--id-column names ids)" if "id_column" in reader.options else ""),
-        )
+    if (repeat := first_repeat(samples.ids)) is not None:
+        raise file_error(Path(source), f"{repeat}; drop or rename one")
     # With these two ``reopen`` opens the same samples again.
     samples.source |= {"source": str(source), "options": options}
     return samples
@@ -139,10 +130,9 @@ def absolute(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Reader(NamedTuple):
-    """How a source is opened, what it is called, and the options that it takes."""
+    """What a source is called, and how it is opened: by itself and some options."""
 
     title: str
-    options: tuple[str, ...]
     open: Callable[..., ListedSamples]
 
 
@@ -163,14 +153,9 @@ def _find_reader(source: str) -> _Reader:
     check_readable(path, f"no such file or folder; give {_SOURCES}")
     if suffix in _READERS:
         return _READERS[suffix]
-    fault = f"cannot be read as samples; give {_SOURCES}"
-    if is_image_name(path.name):
-        fault = "is a single picture; give the folder that it is in"
-    elif suffix in FEATURE_SUFFIXES:
-        fault = "holds features, not samples; use it as a view (--view)"
-    elif path.name.lower().endswith((".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")):
-        fault = "is compressed and allows no random access; unpack it to .tar"
-    raise file_error(path, fault)
+    raise file_error(
+        path, f"cannot be read as samples (features are views: --view); give {_SOURCES}"
+    )
 
 
 def open_lines(source: str, kind: Kind | None = None) -> ListedSamples:
@@ -187,14 +172,12 @@ def open_lines(source: str, kind: Kind | None = None) -> ListedSamples:
         raise file_error(path, "holds no lines; write one text or path per line")
     if kind is None and path.suffix.lower() == ".lst":
         kind = "image"
-    places = ((f"line {number}", line) for number, line in filled.items())
-    if _decide_kind(path, kind, places) == "text":
-        about = {"reader": "lines", "path": str(path)}
-        return Texts("text", list(filled), None, about, n_blank, texts)
-    ids = [posixpath.normpath(line) for line in texts]
-    _check_some_exist(path, ids)
-    about = {"reader": "file list", "path": str(path)}
-    return ImageFiles("image", ids, None, about, n_blank, path.parent)
+    about = {"reader": "lines", "path": str(path)}
+    if _decide_kind(path, kind, texts) == "text":
+        return Texts("text", list(filled), None, about, n_blank, pack(texts))
+    paths = _existing(path, texts)
+    about["reader"] = "file list"
+    return ImageFiles("image", paths, None, about, n_blank, path.parent, pack(paths))
 
 
 def open_table(
@@ -224,71 +207,51 @@ def open_table(
         "label_column": label_column,
     }
     values = columns[column]
-    filled = ((f"row {row}", v) for row, v in enumerate(values) if v and v.strip())
-    if _decide_kind(path, kind, filled) == "text":
+    if _decide_kind(path, kind, (v for v in values if v and v.strip())) == "text":
         ids = ids or list(map(str, range(len(values))))
-        return Texts("text", ids, labels, about, 0, values)
-    paths = [posixpath.normpath(value) if value else "" for value in values]
+        return Texts("text", ids, labels, about, 0, pack(values))
+    paths = _existing(path, values)
     ids = ids or check_filled(path, column, paths, "path")
-    _check_some_exist(path, paths)
-    return ImageFiles("image", ids, labels, about, 0, path.parent, paths)
+    return ImageFiles("image", ids, labels, about, 0, path.parent, pack(paths))
 
 
-def _check_some_exist(path: Path, paths: Sequence[str]) -> None:
-    """Refuse a list of which no file is there: it was made for another folder."""
+def _existing(path: Path, values: Sequence[str | None]) -> list[str]:
+    """Paths of which at least one is there: else the list is for another folder."""
+    paths = [posixpath.normpath(value) if value else "" for value in values]
     if not any((path.parent / name).exists() for name in paths if name):
         raise file_error(
             path,
             f"none of the {len(paths)} files that it names exists; the first would be "
             f"{path.parent / paths[0]}; paths are relative to the list's own folder",
         )
+    return paths
 
 
-def _decide_kind(
-    path: Path, kind: Kind | None, strings: Iterable[tuple[str, str]]
-) -> Kind:
-    """``kind``, or what all strings look like; those that differ are refused.
-
-    Strings that end in the suffix of an image are paths, any others texts. Each comes
-    with the place where it stands.
-    """
+def _decide_kind(path: Path, kind: Kind | None, strings: Iterable[str]) -> Kind:
+    """``kind``, or what all strings look like: paths of images, or else texts."""
     if kind is not None:
         return kind
-    image = text = None
-    for place, string in strings:
-        if is_image_name(string):
-            image = image or (place, string)
-        elif _PATH_AND_MORE.search(string):
+    examples: dict[Kind, str] = {}
+    for string in strings:
+        examples.setdefault("image" if is_image_name(string) else "text", string[:60])
+        if len(examples) == 2:
             raise file_error(
                 path,
-                f"{place} looks like a path with something after it: "
-                f"{shorten(string)}; write a .csv with the columns path and label, or "
-                "say that these are texts (--kind text)",
+                f"{examples['image']!r} ends like the path of a picture and "
+                f"{examples['text']!r} does not; say which they are: --kind image or "
+                "--kind text",
             )
-        else:
-            text = text or (place, string)
-        if image and text:
-            raise file_error(
-                path,
-                f"{image[0]} ends like the path of a picture ({shorten(image[1])}) "
-                f"and {text[0]} does not ({shorten(text[1])}); say which they are: "
-                "--kind image or --kind text",
-            )
-    return "image" if image else "text"
+    return next(iter(examples), "text")
 
 
-_COLUMNS = ("column", "id_column", "label_column")
-_MEMBERS = ("kind", "column", "label_column")
-_LINES = _Reader("a file of lines", ("kind",), open_lines)
-_TABLE = _Reader("a table", ("kind", *_COLUMNS), open_table)
+_LINES = _Reader("a file of lines", open_lines)
+_TABLE = _Reader("a table", open_table)
 _READERS = {
-    "paper": _Reader("a data set of the paper", ("split",), open_dataset),
-    "folder": _Reader("a folder of pictures", ("split",), open_folder),
-    "hub": _Reader(
-        "a Hugging Face data set", ("kind", "split", *_COLUMNS), open_hub_dataset
-    ),
-    "tars": _Reader("a folder of tar files", _MEMBERS, open_shards),
-    ".tar": _Reader("a tar file", _MEMBERS, open_shards),
+    "paper": _Reader("a data set of the paper", open_dataset),
+    "folder": _Reader("a folder of pictures", open_folder),
+    "hub": _Reader("a Hugging Face data set", open_hub_dataset),
+    "tars": _Reader("a folder of tar files", open_shards),
+    ".tar": _Reader("a tar file", open_shards),
     ".txt": _LINES,
     ".lst": _LINES,
     **dict.fromkeys(TABLE_SUFFIXES, _TABLE),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,34 +22,27 @@ class FileFormatError(ValueError):
 
 
 def file_error(path: Path, text: str) -> FileFormatError:
-    """The error to raise; line breaks in ``text`` become spaces."""
     return FileFormatError(f"{path}: {' '.join(text.split())}")
-
-
-def shorten(text: str) -> str:
-    """A text as an error quotes it: start and end, where it is long."""
-    return repr(text if len(text) <= 40 else text[:18] + "..." + text[-19:])
 
 
 def check_readable(path: Path, missing: str = "no such file") -> None:
     """Refuse what is no file with something in it that may be read."""
+    fault = None
     try:
         if path.is_dir():
-            raise file_error(path, "is a directory; give the path of a file")
-        if path.exists() and not path.is_file():  # opening a pipe would wait for ever
-            raise file_error(
-                path, "is not a regular file; save the data to a file first"
-            )
-        with path.open("rb") as file:
-            if not file.read(1):
-                raise file_error(
-                    path, "the file is empty (0 bytes); write or copy it again"
-                )
+            fault = "is a directory; give the path of a file"
+        elif path.exists() and not path.is_file():  # opening a pipe would wait for ever
+            fault = "is not a regular file; save the data to a file first"
+        else:
+            with path.open("rb") as file:
+                if not file.read(1):
+                    fault = "the file is empty (0 bytes); write or copy it again"
     except FileNotFoundError:
-        raise file_error(path, missing) from None
+        fault = missing
     except OSError as error:
-        reason = (error.strerror or "").lower()
-        raise file_error(path, f"{reason}; make the file readable") from None
+        fault = f"{(error.strerror or '').lower()}; make the file readable"
+    if fault is not None:
+        raise file_error(path, fault)
 
 
 @contextmanager
@@ -63,25 +54,17 @@ def reading(path: Path, cure: str = "copy or write it again") -> Iterator[None]:
     except (FileFormatError, MemoryError):
         raise
     except Exception as error:
-        # NumPy's two ways to say so.
-        if "pickle" in str(error) or "Python objects" in str(error):
-            raise file_error(
-                path,
-                "holds Python objects, which are stored as pickle and never loaded "
-                "here; save again with a plain type, e.g. array.astype('float32') or "
-                "labels.astype(str)",
-            ) from None
-        form = path.suffix.lower()
+        form, reason = path.suffix.lower(), str(error)[:300]
         raise file_error(
-            path, f"is cut short, damaged or not a {form} file ({error}); {cure}"
+            path, f"is cut short, damaged or not a {form} file ({reason}); {cure}"
         ) from None
 
 
 def choose_key(path: Path, key: str | None, names: list[str], part: str) -> str:
     """The array or column of a file to read: ``key``, or the only one there is."""
-    listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
     if not names:
         raise file_error(path, f"holds no {part}; save at least one")
+    listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
     if key is None and len(names) > 1:
         raise file_error(
             path,
@@ -123,60 +106,21 @@ class Samples(Protocol):
         ...
 
 
-class Strings(Sequence[str]):
-    """Strings in a pyarrow array: small to hold, and copied to workers as one block.
-
-    They are kept as bytes, so that file names that are not UTF-8 survive as Python's
-    surrogate escapes, and so do half characters.
-    """
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, strings: Iterable[str]) -> None:
-        import pyarrow as pa
-
-        encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
-        self._array = pa.array(encoded, pa.large_binary())
-
-    def __len__(self) -> int:
-        return len(self._array)
-
-    def __getitem__(self, row: Any) -> Any:
-        if isinstance(row, slice):
-            return [self[i] for i in range(*row.indices(len(self)))]
-        return self._array[operator.index(row)].as_py().decode("utf-8", "surrogatepass")
-
-    def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), 65_536):
-            for string in self._array[start : start + 65_536].to_pylist():
-                yield string.decode("utf-8", "surrogatepass")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence) or isinstance(other, str):
-            return NotImplemented
-        return len(self) == len(other) and all(map(operator.eq, self, other))
-
-
 @dataclass(eq=False)
-class ListedSamples(ABC):
+class ListedSamples:
     """Samples with ids and labels that are known in advance; see ``Samples``."""
 
     kind: Kind
-    ids: Sequence[str]
-    labels: Sequence[str] | None
+    ids: list[str]
+    labels: list[str] | None
     source: dict[str, Any]  # reader and origin, as JSON
     ignored: int  # files, members or lines that are there but no samples
-
-    def __post_init__(self) -> None:
-        self.ids = Strings(self.ids)
-        self.labels = None if self.labels is None else Strings(self.labels)
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    @abstractmethod
     def __getitem__(self, row: int) -> Any:
-        """One sample, decoded. Raises Unreadable when it cannot be."""
+        raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -190,16 +134,28 @@ class ListedSamples(ABC):
 
 @dataclass(eq=False)
 class Texts(ListedSamples):
-    """Texts held in memory, of which some may be missing, blank or no Unicode."""
+    """Texts in memory, ``pack``ed, of which some may be blank or no Unicode."""
 
-    texts: Sequence[str | None]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.texts = Strings(text or "" for text in self.texts)
+    texts: Any
 
     def __getitem__(self, row: int) -> Any:
-        return check_sample_text(self.texts[row])
+        return check_sample_text(unpack(self.texts, row))
+
+
+def pack(strings: Iterable[str | None]) -> Any:
+    """Strings in one block of memory, which processes share and get as one piece.
+
+    As bytes, so that file names that are not UTF-8 and half characters survive.
+    """
+    import pyarrow as pa
+
+    encoded = [(string or "").encode("utf-8", "surrogatepass") for string in strings]
+    return pa.array(encoded, pa.large_binary())
+
+
+def unpack(strings: Any, row: int) -> str:
+    text: bytes = strings[row].as_py()
+    return text.decode("utf-8", "surrogatepass")
 
 
 def check_sample_text(text: str | None) -> str:
@@ -211,16 +167,18 @@ def check_sample_text(text: str | None) -> str:
     return text
 
 
-def first_repeat(ids: Sequence[str]) -> tuple[int, int] | None:
-    """Rows of the first two equal ids, or None when all differ.
+def first_repeat(ids: Sequence[str]) -> str | None:
+    """Which two samples have the same id, in words, or None when all differ.
 
     >>> first_repeat(["a", "b", "a"])
-    (0, 2)
+    "samples 0 and 2 (counting from 0) have the same id 'a'"
     """
     first: dict[str, int] = {}
     for row, name in enumerate(ids):
-        if first.setdefault(name, row) != row:
-            return first[name], row
+        if (one := first.setdefault(name, row)) != row:
+            return (
+                f"samples {one} and {row} (counting from 0) have the same id {name!r}"
+            )
     return None
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sagl.features.callables import describe_model
 from sagl.features.files import SUFFIXES, read_array, read_labels
-from sagl.features.samples import file_error, first_repeat
+from sagl.features.samples import check_filled, choose_key, file_error, first_repeat
 from sagl.storage import sha256
 
 __all__ = ["SavedFeatures", "read_saved"]
@@ -87,8 +87,7 @@ def read_saved(name: str) -> SavedFeatures:
     place, _, key = name.removeprefix("npy:").partition("::")
     if not place:
         raise ValueError(f"{name}: the file is missing; write npy:FILE")
-    path = Path(place).expanduser()
-    chosen: str | None = key or None
+    path, chosen = Path(place).expanduser(), key or None
     if path.is_dir():
         path, chosen = _in_folder(path, chosen), None
     array = read_array(path, chosen)
@@ -103,27 +102,15 @@ def read_saved(name: str) -> SavedFeatures:
 
 def _in_folder(folder: Path, wanted: str | None) -> Path:
     """The file of features in a folder, chosen by its name without an ending."""
-    files = sorted(
-        file
-        for file in folder.iterdir()
+    files = {
+        file.stem.removesuffix(_FEATURES): file
+        for file in sorted(folder.iterdir())
         if file.suffix.lower() in SUFFIXES
         and not file.stem.endswith((".ids", "_ids", "_labels"))
         and file.stem not in ("ids", "labels")
-    )
-    if not files:
-        raise file_error(
-            folder, "holds no features; expected files such as DATA_train.npy"
-        )
-    names = (wanted, f"{wanted}{_FEATURES}")
-    fitting = [file for file in files if wanted is None or file.stem in names]
-    if len(fitting) == 1:
-        return fitting[0]
-    stems = [file.stem.removesuffix(_FEATURES) for file in files]
-    listed = ", ".join(stems[:20]) + (", ..." if len(stems) > 20 else "")
-    fault = "several files" if fitting else f"no file {wanted!r}"
-    raise file_error(
-        folder, f"holds {fault}; choose one of {listed}: npy:{folder}::{stems[0]}"
-    )
+    }
+    wanted = wanted and wanted.removesuffix(_FEATURES)
+    return files[choose_key(folder, wanted, list(files), "feature file")]
 
 
 def _read_ids(path: Path, rows: int) -> list[str] | None:
@@ -142,20 +129,9 @@ def _read_ids(path: Path, rows: int) -> list[str] | None:
         ids = file.read_text(encoding="utf-8").splitlines()
     else:
         ids = [str(value) for value in read_labels(file)]
-    repeat = first_repeat(ids)
-    fault = None
+    fault = first_repeat(ids := check_filled(file, "id", ids, "id"))
     if len(ids) != rows:
-        fault = (
-            f"holds {len(ids)} ids for {rows} rows of features; expected one per row"
-        )
-    elif not all(map(str.strip, ids)):
-        row = [bool(name.strip()) for name in ids].index(False)
-        fault = f"id {row} (counting from 0) is empty"
-    elif repeat is not None:
-        fault = (
-            f"id {ids[repeat[0]]!r} stands in row {repeat[0]} and in row {repeat[1]}; "
-            "ids must differ"
-        )
+        fault = f"holds {len(ids)} ids for {rows} rows; expected one per row"
     if fault is not None:
         raise file_error(file, fault)
     return ids

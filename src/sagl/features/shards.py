@@ -18,17 +18,13 @@ import tarfile
 from array import array
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sagl.features.images import (
-    IMAGE_SUFFIXES,
-    image_from_bytes,
-    is_image_name,
-    require_pillow,
-)
+from sagl.environment import optional_module
+from sagl.features.images import IMAGE_SUFFIXES, image_from_bytes, is_image_name
 from sagl.features.samples import (
     Kind,
     ListedSamples,
@@ -43,18 +39,7 @@ __all__ = ["Shards", "expand_braces", "open_shards"]
 _IMAGES = frozenset(suffix[1:] for suffix in IMAGE_SUFFIXES)
 _BLOCK = 512  # tar's unit
 
-
-class Member(NamedTuple):
-    """Where a member's bytes are in its tar."""
-
-    start: int
-    size: int
-
-    def read(self, file: IO[bytes]) -> bytes:
-        file.seek(self.start)
-        return file.read(self.size)
-
-
+Member = tuple[int, int]  # start and size of its bytes in its tar
 Members = dict[str, Member]  # of one sample, by extension
 
 
@@ -66,14 +51,13 @@ class Shards(ListedSamples):
     positions: NDArray[np.int64]  # (n, 3): number of the tar, start, size
 
     def __getitem__(self, row: int) -> Any:
-        number, *position = self.positions[row].tolist()
-        member = Member(*position)
+        number, start, size = self.positions[row].tolist()
         try:
             with self.paths[number].open("rb") as file:
-                data = member.read(file)
+                data = _read(file, (start, size))
         except OSError as error:
             raise Unreadable(f"the shard cannot be read ({error.strerror})") from None
-        if len(data) < member.size:
+        if len(data) < size:
             raise Unreadable("the shard has become shorter")
         return image_from_bytes(data) if self.kind == "image" else _text(data)
 
@@ -91,12 +75,8 @@ def expand_braces(pattern: str) -> list[str]:
         return [pattern]
     items = braces[1].split(",")
     if limits := re.fullmatch(r"(\d+)\.\.(\d+)", braces[1]):
-        first, last = map(int, limits.groups())
-        if first > last:
-            raise ValueError(
-                f"{braces[0]}: the range runs backwards; write it forwards"
-            )
-        items = [f"{i:0{len(limits[1])}d}" for i in range(first, last + 1)]
+        numbers = range(int(limits[1]), int(limits[2]) + 1)
+        items = [f"{i:0{len(limits[1])}d}" for i in numbers]
     start, rest = pattern[: braces.start()], expand_braces(pattern[braces.end() :])
     return [start + item + end for item in items for end in rest]
 
@@ -137,7 +117,7 @@ def open_shards(
         pattern = [Path(name) for name in expand_braces(str(place))]
         paths = tars_in(place) if place.is_dir() else pattern
         # Names of shards below the folder that they share.
-        shared = Path(os.path.commonpath([path.parent for path in paths]))
+        shared = Path(os.path.commonpath([path.parent for path in paths] or [place]))
         names = [path.relative_to(shared).with_suffix("") for path in paths]
         prefixes = [f"{name.as_posix()}/" for name in names]
     missing = [path for path in paths if not path.is_file()]
@@ -154,7 +134,7 @@ def open_shards(
     labels: list[str | None] = []
     positions = array("q")
     ignored = 0
-    for number, path in enumerate(paths):
+    for number, (path, prefix) in enumerate(zip(paths, prefixes, strict=True)):
         samples, n_others = _index_tar(path)
         ignored += n_others
         if samples and kind is None:
@@ -169,12 +149,12 @@ def open_shards(
                     labels.append(_label(file, members, label_column))
                 except ValueError as error:
                     raise file_error(path, f"sample {key!r}: {error}") from None
-                ids.append(prefixes[number] + key)
+                ids.append(prefix + key)
                 positions.extend((number, *member))
     if kind is None or not ids:
         raise file_error(place, "holds no samples; expected members key.jpg")
     if kind == "image":
-        require_pillow()
+        optional_module("PIL.Image")
     known = [label for label in labels if label is not None]
     return Shards(
         kind,
@@ -207,7 +187,7 @@ def _index_tar(path: Path) -> tuple[dict[str, Members], int]:
                 raise file_error(
                     path, f"has the member {member.name!r} twice, or sparse; remove it"
                 )
-            members[extension] = Member(member.offset_data, member.size)
+            members[extension] = member.offset_data, member.size
         # A tar ends with zeros; anything else is a damaged header, and more behind it.
         file.seek(tar.offset)
         if any(file.read(_BLOCK)):
@@ -219,9 +199,7 @@ def _decide_kind(path: Path, samples: dict[str, Members]) -> Kind:
     images = any(not _IMAGES.isdisjoint(members) for members in samples.values())
     if images and any("txt" in members for members in samples.values()):
         raise file_error(
-            path,
-            "holds both pictures and texts; say which to read: --kind image or "
-            "--kind text",
+            path, "holds both pictures and texts; say which: --kind image or text"
         )
     return "image" if images else "text"
 
@@ -232,26 +210,27 @@ def _choose(
     """The member of a sample that is read."""
     if extension is not None:
         return members.get(extension)
-    if kind == "text":
-        return members.get("txt")
-    images = sorted(_IMAGES.intersection(members))
-    if len(images) > 1:
+    fitting = sorted(_IMAGES.intersection(members)) if kind == "image" else ["txt"]
+    if len(fitting) > 1:
         raise ValueError(
-            f"pictures {' and '.join(images)}; choose one (--column {images[0]})"
+            f"pictures {' and '.join(fitting)}; choose one (--column {fitting[0]})"
         )
-    return members[images[0]] if images else None
+    return members.get(fitting[0]) if fitting else None
 
 
 def _label(file: IO[bytes], members: Members, field: str | None) -> str | None:
     if field is None and "cls" in members:
-        return _text(members["cls"].read(file))
-    record: Any = {}
-    if "json" in members:
-        record = json.loads(members["json"].read(file))
+        return _text(_read(file, members["cls"]))
+    record: Any = json.loads(_read(file, members["json"])) if "json" in members else {}
     value = record.get(field or "label") if isinstance(record, dict) else None
     if value is None and field is not None:
         raise ValueError(f"no field {field!r} in a .json member; leave it out")
     return None if value is None else str(value)
+
+
+def _read(file: IO[bytes], member: Member) -> bytes:
+    file.seek(member[0])
+    return file.read(member[1])
 
 
 def _text(data: bytes) -> str:

@@ -110,8 +110,7 @@ class Part:
         labels = None if self.labels is None else read_labels(self.labels)
         if labels is not None and len(labels) != len(views):
             raise ValueError(
-                f"{self.labels}: {len(labels)} labels for {len(views)} samples; there "
-                "must be one label per sample"
+                f"{self.labels}: {len(labels)} labels for {len(views)} samples"
             )
         return views, labels
 
@@ -134,8 +133,11 @@ class Source:
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Source:
-        train, test = value["train"], value["test"]
-        return cls(value["name"], _part(train), None if test is None else _part(test))
+        parts = [
+            part and Part(tuple(part["views"]), part["labels"], part.get("store"))
+            for part in (value["train"], value["test"])
+        ]
+        return cls(value["name"], *parts)
 
 
 def find_source(directory: Path, views: Sequence[str] | None = None) -> Source:
@@ -143,49 +145,47 @@ def find_source(directory: Path, views: Sequence[str] | None = None) -> Source:
 
     ``views`` picks some of the views, in this order; by default all, by name.
     """
+    name, train, test = (
+        directory.resolve().name,
+        directory / "train",
+        directory / "test",
+    )
     if is_store(directory):
-        return Source(directory.resolve().name, _find_part(directory, views))
-    if not (directory / "train").is_dir():
+        return Source(name, _find_part(directory, views))
+    if not train.is_dir():
         raise ValueError(
             f"{directory}: there is no directory train in it; expected train/VIEW.npy, "
             "train/labels.npy and perhaps the same under test, or a feature store"
         )
-    train = _find_part(directory / "train", views)
-    test = None
-    if (directory / "test").is_dir():
-        test = _find_part(directory / "test", train.names)
-    return Source(directory.resolve().name, train, test)
+    fitted = _find_part(train, views)
+    return Source(
+        name, fitted, _find_part(test, fitted.names) if test.is_dir() else None
+    )
 
 
 def _find_part(directory: Path, wanted: Sequence[str] | None) -> Part:
-    if is_store(directory):
-        names = _chosen(directory, list(FeatureStore.open(directory)), wanted)
-        return Part(tuple(names), store=str(directory))
     files: dict[str, Path] = {}
-    for path in sorted(directory.iterdir()):
-        if path.suffix.lower() not in SUFFIXES or path.name.startswith("."):
-            continue
-        if path.stem in files:
-            raise ValueError(f"{path}: {files[path.stem].name} has the same name")
-        files[path.stem] = path
-    labels = files.pop(_LABELS, None)
-    if not files:
+    if is_store(directory):
+        known = list(FeatureStore.open(directory))
+    else:
+        for path in sorted(directory.iterdir()):
+            if path.suffix.lower() in SUFFIXES and not path.name.startswith("."):
+                if path.stem in files:
+                    raise ValueError(
+                        f"{path}: {files[path.stem].name} has the same name"
+                    )
+                files[path.stem] = path
+        known = [name for name in files if name != _LABELS]
+    if not known:
         raise ValueError(f"{directory}: no view in it; expected files such as clip.npy")
-    names = _chosen(directory, list(files), wanted)
+    names = known if wanted is None else list(wanted)
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"{directory}: there is no view {name!r}, only {', '.join(known)}"
+            )
+    if not files:
+        return Part(tuple(names), store=str(directory))
+    labels = files.get(_LABELS)
     options = tuple(f"{name}={files[name]}" for name in names)
     return Part(options, None if labels is None else str(labels))
-
-
-def _chosen(
-    directory: Path, names: list[str], wanted: Sequence[str] | None
-) -> list[str]:
-    for name in wanted or ():
-        if name not in names:
-            raise ValueError(
-                f"{directory}: there is no view {name!r}, only {', '.join(names)}"
-            )
-    return names if wanted is None else list(wanted)
-
-
-def _part(value: dict[str, Any]) -> Part:
-    return Part(tuple(value["views"]), value["labels"], value.get("store"))

@@ -12,7 +12,6 @@ import csv
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,11 +28,12 @@ Columns = dict[str, list[str | None]]  # None for what is not there
 
 # These head a column of labels; any other word could be a label itself.
 _LABEL_HEADERS = {"label", "labels", "class", "target", "y"}
+_AS_TEXT = "save it as UTF-8 text"
 
 
 def text_lines(path: Path) -> Iterator[str]:
     """Lines of a file of UTF-8 text, with their ends."""
-    with _reading(path), path.open(encoding="utf-8-sig", newline="") as text:
+    with reading(path, _AS_TEXT), path.open(encoding="utf-8-sig", newline="") as text:
         for line in text:
             if "\0" in line:  # as UTF-16 and binary files have
                 raise ValueError("it has a zero byte")
@@ -45,15 +45,11 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     limit = csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
     try:
         reader = csv.reader(text_lines(path), delimiter=_delimiter(path), strict=True)
-        with _reading(path):
+        with reading(path, _AS_TEXT):
             for cells in reader:
                 yield reader.line_num, cells
     finally:
         csv.field_size_limit(limit)
-
-
-def _reading(path: Path) -> AbstractContextManager[None]:
-    return reading(path, "save it as UTF-8 text")
 
 
 def _delimiter(path: Path) -> str:
@@ -74,28 +70,24 @@ def read_number_table(path: Path, key: str | None) -> NDArray[Any]:
     from pyarrow import csv as arrow
 
     if key is not None:
-        raise file_error(
-            path, f"a table of text is read whole; leave out the key {key!r}"
-        )
-    start = list(islice(((n, cells) for n, cells in _rows(path) if cells), 2))
+        raise file_error(path, f"a table is read whole; leave out the key {key!r}")
+    start = list(islice((row for row in _rows(path) if row[1]), 2))
     cells = [[cell.strip() for cell in row] for _, row in start]
     has_names = bool(start) and _is_header(path, *cells)
     if len(start) <= has_names:
         raise file_error(path, "holds no rows of numbers; write one row per sample")
-    names = [f"{i}" for i in range(len(cells[0]))]
+    types = {f"{i}": pa.float64() for i in range(len(cells[0]))}
     try:
         table = arrow.read_csv(
             path,
             # One thread counts the rows, to name the bad one.
             arrow.ReadOptions(
                 use_threads=False,
-                column_names=names,
+                column_names=list(types),
                 skip_rows=start[0][0] if has_names else 0,
             ),
             arrow.ParseOptions(delimiter=_delimiter(path)),
-            arrow.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.float64()), null_values=[]
-            ),
+            arrow.ConvertOptions(column_types=types, null_values=[]),
         )
     except pa.ArrowInvalid as error:
         raise file_error(
@@ -117,9 +109,8 @@ def _is_header(path: Path, cells: list[str], second: Sequence[str] = ()) -> bool
             "index; write the file with index=False",
         )
     # pandas names columns 0, 1, 2, ... by default; above decimals that is no data.
-    above = len(cells) > 1 and cells == counted and bool(second)
     decimals = not all(cell.lstrip("-").isdigit() for cell in second)
-    return not has_numbers or (above and decimals)
+    return not has_numbers or (len(cells) > 1 and cells == counted and decimals)
 
 
 def read_table_labels(path: Path, key: str | None) -> NDArray[Any]:
@@ -166,12 +157,10 @@ def _text_columns(path: Path, *, labels: bool) -> Columns:
     while rows and not rows[-1][1]:  # blank lines at the end are nothing
         rows.pop()
     if labels and max((len(cells) for _, cells in rows), default=0) == 1:
-        values = [cells[0].strip() if cells else "" for _, cells in rows]
-        above_numbers = not _is_number(values[0]) and all(map(_is_number, values[1:]))
-        named = values[0].lower() in _LABEL_HEADERS
-        if values[0] and (named or (above_numbers and len(values) > 1)):
-            return {values[0]: [*values[1:]]}
-        return {"label": [*values]}
+        first, *others = (cells[0].strip() if cells else "" for _, cells in rows)
+        numbered = bool(others) and all(map(_is_number, others))
+        named = first.lower() in _LABEL_HEADERS or (numbered and not _is_number(first))
+        return {first: [*others]} if first and named else {"label": [first, *others]}
     filled = ((number, cells) for number, cells in rows if cells)
     names = [name.strip() for name in next(filled, (0, []))[1]]
     _check_names(path, names)
@@ -221,53 +210,29 @@ def _string(value: Any) -> str | None:
     return None if value is None or isinstance(value, dict | list) else str(value)
 
 
-def _parquet_schema(path: Path) -> tuple[Any, list[str]]:
-    """The schema, and the names of columns that are no row index of pandas."""
-    import pyarrow.parquet as pq
-
-    schema = pq.read_schema(path)
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
-    return schema, [name for name in schema.names if name not in index]
-
-
-def _read_parquet(path: Path, names: list[str]) -> dict[str, Any]:
-    import pyarrow.parquet as pq
-
-    _check_names(path, names)
-    with pq.ParquetFile(path) as file:
-        table = file.read(columns=names)
-    if table.num_rows == 0:
-        raise file_error(path, "holds no rows; write one row per sample")
-    return {name: table.column(name) for name in names}
-
-
 def _parquet_columns(
     path: Path, wanted: Sequence[str | None], *, labels: bool
 ) -> Columns:
     """Columns of one number or string per cell: those named, or all that are so."""
     from pyarrow import types
 
-    def is_plain(type_: Any) -> bool:
-        binary = types.is_binary(type_) or types.is_large_binary(type_)
-        return not (types.is_nested(type_) or binary)
-
-    schema, others = _parquet_schema(path)
-    plain = {field.name for field in schema if is_plain(field.type)}
+    schema, names = _parquet_schema(path)
     named = [name for name in wanted if name is not None]
-    if labels and not named and "label" in others:
+    if labels and not named and "label" in names:
         named = ["label"]
-    if labels or wanted[0] is not None:  # what is read is known: leave others unread
-        others = [name for name in others if name == "label" or not named]
+    binary = (types.is_nested, types.is_binary, types.is_large_binary)
+    other = {f.name: f.type for f in schema if any(is_(f.type) for is_ in binary)}
     for name in named:
         choose_key(path, name, schema.names, "column")
-        if name not in plain:
+        if name in other:
             raise file_error(
                 path,
-                f"column {name!r} holds {schema.field(name).type}, expected strings; "
-                "pictures inside of parquet files are read by "
-                f"hf-dataset:{path.parent}",
+                f"column {name!r} holds {other[name]}, expected strings; pictures in "
+                f"parquet files are read by hf-dataset:{path.parent}",
             )
-    kept = {*named, *plain.intersection(others)}
+    if named and (labels or wanted[0] is not None):  # leave others unread
+        names = [name for name in names if name == "label"]
+    kept = {*named, *names}.difference(other)
     columns = _read_parquet(path, [name for name in schema.names if name in kept])
     return {k: [_string(v) for v in c.to_pylist()] for k, c in columns.items()}
 
@@ -277,32 +242,49 @@ def read_parquet(path: Path, key: str | None) -> NDArray[Any]:
 
     What is null becomes NaN, which whoever uses the numbers refuses.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
+    from pyarrow import types
 
     schema, names = _parquet_schema(path)
     if key is not None:
         names = [choose_key(path, key, schema.names, "column")]
     columns = _read_parquet(path, names)
-    [name, column], *others = columns.items()
-    is_list = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    lists = not others and any(check(column.type) for check in is_list)
-    for name, column in columns.items():
-        number = column.type.value_type if lists else column.type
-        if not pa.types.is_primitive(number) or pa.types.is_temporal(number):
+    width = 1
+    if len(columns) == 1 and types.is_nested(columns[names[0]].type):
+        widths = pc.unique(pc.list_value_length(columns[names[0]])).to_pylist()
+        if len(widths) > 1:
             raise file_error(
                 path,
-                f"column {name!r} holds {number}, expected numbers; drop it, or choose "
-                f"the column of features, {path.name}::COLUMN on the command line",
+                f"column {names[0]!r} holds lists of {widths[0]} and of {widths[1]} "
+                "values; make all equally long",
             )
-    if not lists:
-        return np.column_stack([column.to_numpy() for column in columns.values()])
-    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
-    if (lengths != lengths[0]).any():
-        row = int(np.argmax(lengths != lengths[0]))
-        raise file_error(
-            path,
-            f"row {row} (counting from 0), column {name!r} has {lengths[row]} values, "
-            f"expected {lengths[0]} as in row 0; make all lists equally long",
-        )
-    return np.asarray(pc.list_flatten(column).to_numpy()).reshape(len(column), -1)
+        columns, width = {names[0]: pc.list_flatten(columns[names[0]])}, widths[0]
+    for name, column in columns.items():
+        if not types.is_primitive(column.type) or types.is_temporal(column.type):
+            raise file_error(
+                path,
+                f"column {name!r} holds {column.type}, expected numbers; drop it, or "
+                f"choose the column of features: {path.name}::COLUMN",
+            )
+    numbers = [column.to_numpy() for column in columns.values()]
+    return np.column_stack(numbers).reshape(-1, width * len(numbers))
+
+
+def _parquet_schema(path: Path) -> tuple[Any, list[str]]:
+    """The schema, and the names of columns that are no row index of pandas."""
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(path)
+    _check_names(path, schema.names)
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return schema, [name for name in schema.names if name not in index]
+
+
+def _read_parquet(path: Path, names: list[str]) -> dict[str, Any]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        table = file.read(columns=names)
+    if table.num_rows == 0:
+        raise file_error(path, "holds no rows; write one row per sample")
+    return {name: table.column(name) for name in names}
