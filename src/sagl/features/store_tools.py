@@ -9,41 +9,19 @@ import csv
 import secrets
 import shutil
 import warnings
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.lib import format as npy_format
-from numpy.typing import NDArray
 
-from sagl.features.manifest import (
-    MANIFEST,
-    Manifest,
-    StoredView,
-    as_lines,
-    is_store,
-    read_lines,
-    read_skipped,
-    write_skipped,
-)
+from sagl.features import manifest as files
+from sagl.features.manifest import Manifest, is_store
 from sagl.features.samples import FileFormatError
-from sagl.features.store import (
-    FeatureStore,
-    Join,
-    ShardedArray,
-    open_shard,
-    write_view,
-)
-from sagl.features.store_write import (
-    UnfinishedView,
-    begin,
-    finish,
-    npy_header,
-    unfinished,
-)
+from sagl.features.store import FeatureStore, Join, ShardedArray, open_shard, write_view
+from sagl.features.store_write import UnfinishedView, begin, finish, unfinished
 from sagl.storage import replacing, sha256, write_bytes
 
 __all__ = ["Format", "export", "merge", "verify"]
@@ -57,59 +35,51 @@ def verify(path: str | Path) -> list[str]:
 
     Reads everything: checksums, numbers of rows, and values that are NaN or infinite.
     """
-    store = Path(path)
+    return list(_faults(Path(path)))
+
+
+def _faults(store: Path) -> Iterator[str]:
     manifest = Manifest.open(store)
-    faults: list[str] = []
-    for key in manifest.samples:
-        faults.extend(_sample_faults(manifest, key))
+    for key, samples in manifest.samples.items():
+        lines = {manifest.ids_file(key): samples.ids_sha256}
+        if samples.labels_sha256 is not None:
+            lines[manifest.labels_file(key)] = samples.labels_sha256
+        for path, checksum in lines.items():
+            try:
+                files.read_lines(path, samples.rows)
+                yield from _changed(path, checksum)
+            except FileFormatError as error:
+                yield str(error)
     for name, view in manifest.views.items():
         known = manifest.samples.get(view.samples)
-        if known is None or known.rows != view.rows:
-            ids = "none" if known is None else f"{known.rows:,}"
-            faults.append(
-                f"{store}: view {name!r} has {view.rows:,} rows and {ids} ids"
-            )
-        faults.extend(_view_faults(store, view))
+        ids = known.rows if known else 0
+        if ids != view.rows:
+            yield f"{store}: view {name!r} has {view.rows:,} rows and {ids:,} ids"
+        for shard in view.shards:
+            path, shape = store / shard.file, (shard.rows, view.plan.dim)
+            try:
+                array = open_shard(path, shape, view.plan.dtype)
+            except FileFormatError as error:
+                yield str(error)
+                continue
+            yield from _changed(path, shard.sha256)
+            bad = ~np.isfinite(array)
+            if bad.any():
+                row, column = np.argwhere(bad)[0].tolist()
+                yield (
+                    f"{path}: row {row}, column {column} is {array[row, column]}; "
+                    f"{bad.any(axis=1).sum()} of its rows hold NaN or infinity"
+                )
     for left in unfinished(store):
-        faults.append(
+        yield (
             f"{left.work}: view {left.name!r} is not finished: {len(left.pending())} "
             f"of {left.plan.n_pieces} pieces are missing; extract again"
         )
-    return faults
 
 
-def _sample_faults(manifest: Manifest, key: str) -> Iterator[str]:
-    samples = manifest.samples[key]
-    files = {manifest.ids_file(key): samples.ids_sha256}
-    if samples.labels_sha256 is not None:
-        files[manifest.labels_file(key)] = samples.labels_sha256
-    for path, checksum in files.items():
-        try:
-            read_lines(path, samples.rows)
-        except FileFormatError as error:
-            yield str(error)
-            continue
-        if sha256(path) != checksum:
-            yield f"{path}: its content is not what was written; copy it back"
-
-
-def _view_faults(store: Path, view: StoredView) -> Iterator[str]:
-    for shard in view.shards:
-        path = store / shard.file
-        try:
-            array = open_shard(path, (shard.rows, view.plan.dim), view.plan.dtype)
-        except FileFormatError as error:
-            yield str(error)
-            continue
-        if sha256(path) != shard.sha256:
-            yield f"{path}: its content is not what was written; extract it again"
-        bad = ~np.isfinite(array)
-        if bad.any():
-            row, column = (int(i) for i in np.argwhere(bad)[0])
-            yield (
-                f"{path}: row {row}, column {column} is {array[row, column]}; "
-                f"{int(bad.any(axis=1).sum())} of its rows hold NaN or infinity"
-            )
+def _changed(path: Path, checksum: str) -> Iterator[str]:
+    if sha256(path) != checksum:
+        yield f"{path}: its content is not what was written; copy it or extract again"
 
 
 def merge(stores: Sequence[str | Path], out: str | Path | None = None) -> Path:
@@ -171,7 +141,7 @@ def _merge_into(target: Path, paths: Sequence[Path]) -> None:
     for path in paths:
         for view in unfinished(path):
             begun.setdefault(view.name, []).append(view)
-        if (path / MANIFEST).exists():
+        if (path / files.MANIFEST).exists():
             store = FeatureStore.open(path)
             for name in store:
                 done.setdefault(name, []).append(store)
@@ -185,7 +155,7 @@ def _merge_into(target: Path, paths: Sequence[Path]) -> None:
     for name, stores in done.items():
         (_copy if len(stores) == 1 else _append)(target, name, stores)
     for path in paths:
-        write_skipped(target, read_skipped(path))
+        files.write_skipped(target, files.read_skipped(path))
 
 
 def _gather(target: Path, name: str, views: Sequence[UnfinishedView]) -> None:
@@ -208,9 +178,7 @@ def _copy(target: Path, name: str, stores: Sequence[FeatureStore]) -> None:
     """A view that is in one store alone, file by file."""
     manifest, merged = stores[0].manifest, Manifest.read_or_new(target)
     view = manifest.views[name]
-    (target / name).mkdir()
-    for shard in view.shards:
-        shutil.copyfile(manifest.store / shard.file, target / shard.file)
+    shutil.copytree(manifest.store / name, target / name)
     ids, labels = manifest.ids(view.samples), manifest.labels(view.samples)
     key = merged.add_samples(ids, labels, manifest.samples[view.samples].source)
     merged.views[name] = replace(view, samples=key)
@@ -220,32 +188,30 @@ def _copy(target: Path, name: str, stores: Sequence[FeatureStore]) -> None:
 def _append(target: Path, name: str, stores: Sequence[FeatureStore]) -> None:
     """A view whose samples are spread over several stores."""
     plan = stores[0].manifest.views[name].plan
-    ids: list[str] = []
-    labels: list[str] = []
-    files, sources = [], []
+    parts = [store.join([name]) for store in stores]
     for store in stores:
-        joined, own = store.join([name]), store.manifest.views[name].plan
+        own = store.manifest.views[name].plan
         if (own.backbone, own.dtype, own.dim) != (plan.backbone, plan.dtype, plan.dim):
             raise ValueError(
                 f"{store.path}: view {name!r} was made in another way than in "
                 f"{stores[0].path}; rename one of them"
             )
-        ids += joined.ids
-        labels += [] if joined.labels is None else joined.labels.tolist()
-        files += joined.views[name].files  # type: ignore[attr-defined]
-        sources.append(joined.source)
+    labels = [y for part in parts for y in ([] if part.labels is None else part.labels)]
+    ids = [sample for part in parts for sample in part.ids]
     if 0 < len(labels) < len(ids):
         warnings.warn(
             f"view {name!r}: not all of the stores have labels; the merged has none",
             stacklevel=4,
         )
+    shards = [file for part in parts for file in part.views[name].files]  # type: ignore[attr-defined]
+    sources = [part.source for part in parts]
     same = all(source == sources[0] for source in sources)
     try:
         write_view(
             target,
             name,
             ids,
-            ShardedArray(files, plan.dim, plan.dtype),
+            ShardedArray(shards, plan.dim, plan.dtype),
             labels=labels if len(labels) == len(ids) else None,
             backbone=plan.backbone,
             source=sources[0] if same else {"merged": sources},
@@ -289,40 +255,36 @@ def export(
     Path(out).mkdir(parents=True, exist_ok=True)
     for path, (_, array) in zip(paths, joined.views.items(), strict=False):
         with replacing(path) as temporary:
-            _WRITERS[form](temporary, array, joined.ids)
-    write_bytes(Path(out) / "ids.txt", as_lines(joined.ids))
+            _write(temporary, form, array, joined.ids)
+    write_bytes(Path(out) / "ids.txt", files.as_lines(joined.ids))
     if joined.labels is not None:
         with replacing(paths[-1]) as temporary:
             _write_csv(temporary, joined.labels[:, None], joined.ids, ["label"])
     return paths
 
 
-def _blocks(array: Any, ids: Sequence[str]) -> Iterator[tuple[Any, Sequence[str]]]:
+def _write(path: Path, form: Format, array: Any, ids: Sequence[str]) -> None:
+    match form:
+        case "npy":
+            out = npy_format.open_memmap(path, "w+", array.dtype, array.shape)
+            for rows in _blocks(array):
+                out[rows] = array[rows]
+            out.flush()
+        case "npz":  # which is read into memory as well
+            with path.open("wb") as file:
+                np.savez(file, features=array[:], ids=np.array(ids))
+        case "parquet":
+            _write_parquet(path, array, ids)
+        case "csv":
+            _write_csv(path, array, ids, [f"f{i}" for i in range(array.shape[1])])
+
+
+def _blocks(array: Any) -> Iterator[slice]:
     for start in range(0, len(array), _BLOCK_ROWS):
-        rows = slice(start, start + _BLOCK_ROWS)
-        yield np.ascontiguousarray(array[rows]), ids[rows]
+        yield slice(start, start + _BLOCK_ROWS)
 
 
-def _write_features(file: IO[bytes], array: Any, ids: Sequence[str]) -> None:
-    file.write(npy_header(array.dtype, array.shape))
-    for block, _ in _blocks(array, ids):
-        file.write(block.data)
-
-
-def _write_npy(path: Path, array: NDArray[Any], ids: Sequence[str]) -> None:
-    with path.open("wb") as file:
-        _write_features(file, array, ids)
-
-
-def _write_npz(path: Path, array: NDArray[Any], ids: Sequence[str]) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        with archive.open("features.npy", "w", force_zip64=True) as file:
-            _write_features(file, array, ids)
-        with archive.open("ids.npy", "w", force_zip64=True) as file:
-            npy_format.write_array(file, np.array(ids), allow_pickle=False)
-
-
-def _write_parquet(path: Path, array: NDArray[Any], ids: Sequence[str]) -> None:
+def _write_parquet(path: Path, array: Any, ids: Sequence[str]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -331,28 +293,20 @@ def _write_parquet(path: Path, array: NDArray[Any], ids: Sequence[str]) -> None:
     width = array.shape[1]
     schema = pa.schema([("id", pa.string()), ("features", pa.list_(number, width))])
     with pq.ParquetWriter(path, schema) as writer:
-        for block, names in _blocks(array, ids):
-            values = pa.array(block.ravel(), type=number, safe=False)
+        for rows in _blocks(array):
+            values = pa.array(array[rows].ravel(), type=number, safe=False)
             features = pa.FixedSizeListArray.from_arrays(values, width)
-            columns = [pa.array(names, type=pa.string()), features]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            writer.write_batch(pa.record_batch([ids[rows], features], schema=schema))
 
 
 def _write_csv(
-    path: Path, array: Any, ids: Sequence[str], names: Sequence[str] | None = None
+    path: Path, array: Any, ids: Sequence[str], names: Sequence[str]
 ) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["id", *(names or (f"f{i}" for i in range(array.shape[1])))])
-        for block, names in _blocks(array, ids):
+        writer.writerow(["id", *names])
+        for rows in _blocks(array):
             # As text NumPy writes the shortest digits that give the same number back.
-            rows = block.astype(str).tolist()
-            writer.writerows([i, *row] for i, row in zip(names, rows, strict=True))
-
-
-_WRITERS: dict[str, Callable[[Path, Any, Sequence[str]], None]] = {
-    "npy": _write_npy,
-    "npz": _write_npz,
-    "parquet": _write_parquet,
-    "csv": _write_csv,
-}
+            values = array[rows].astype(str).tolist()
+            lines = zip(ids[rows], values, strict=True)
+            writer.writerows([sample, *row] for sample, row in lines)
