@@ -145,7 +145,7 @@ class TestFeatures:
         self.extract(root, here / "out", COLOURS)
         names = root / "annotations/trainval.txt"
         names.write_text(names.read_text().split("\n", 1)[1])
-        with pytest.raises(ValueError, match="with other samples"):
+        with pytest.raises(ValueError, match="with n_samples 24"):
             self.extract(root, here / "out", COLOURS)
 
     def test_both_splits_are_looked_at_first(self, here):

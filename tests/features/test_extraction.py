@@ -347,10 +347,10 @@ class TestTakingUpSomethingElse:
         before = tree(tmp_path / "s")
         with pytest.raises(ValueError, match=r"begun with batch_size 6 \(now 7\)"):
             run(tmp_path / "s", batch_size=7)
-        with pytest.raises(ValueError, match=r"other samples \(100 of them, now 99\)"):
+        with pytest.raises(ValueError, match=r"with n_samples 100 \(now 99\)"):
             run(tmp_path / "s", Words(99))
         other = {"narrow": Letters("other", 7)}
-        with pytest.raises(ValueError, match="another backbone"):
+        with pytest.raises(ValueError, match="begun with model 'narrow'"):
             run(tmp_path / "s", models=other)
         assert tree(tmp_path / "s") == before
 
@@ -527,7 +527,7 @@ class TestRefused:
         refused("share 2/2: expected i/n", share=(2, 2))
         twice = Words()
         twice.ids = ["x"] * 100
-        refused("the same id, 'x'", samples=twice)
+        refused("the same id 'x'", samples=twice)
         with pytest.raises(ValueError, match="no backbone given"):
             extract(Words(), {}, tmp_path / "s")
 

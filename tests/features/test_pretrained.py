@@ -59,7 +59,7 @@ class TestFiles:
         directory = shutil.copytree(dinov2[0], tmp_path / "copy")
         (directory / "model.safetensors").unlink()
         torch.save({"weights": Evil()}, directory / "pytorch_model.bin")
-        with pytest.raises(ValueError, match="hold more than tensors, which is not"):
+        with pytest.raises(ValueError, match="hold more than tensors"):
             load_backbone(f"hf:{directory}")
         assert not (tmp_path / "it ran").exists()
 

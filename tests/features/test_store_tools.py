@@ -62,7 +62,7 @@ def test_rows_of_one_view_one_below_the_other(tmp_path):
 def test_a_repeated_sample_is_refused(tmp_path):
     for i in range(2):
         write_view(tmp_path / f"{i}", "a", ["x", f"{i}"], numbers(2, 3))
-    with pytest.raises(ValueError, match=r"view 'a' .* have the same id, 'x'"):
+    with pytest.raises(ValueError, match=r"view 'a' .* have the same id 'x'"):
         merge([tmp_path / "0", tmp_path / "1"], tmp_path / "all")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
 

@@ -315,7 +315,7 @@ def extract_features(
     for split, checksum in checksums.items():
         store = out / FEATURES / split
         known = json.loads(record.read_text("utf-8")) if record.exists() else {}
-        views = Manifest.read_or_new(store).views
+        views = Manifest.read(store).views
         complete = all(
             known.get(name) == backbone
             and name in views

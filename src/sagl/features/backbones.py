@@ -120,15 +120,10 @@ KNOWN: dict[str, KnownBackbone] = {
     for row, (name, model, millions, dim, shared) in enumerate(_ROWS)
 }
 
-_SOURCES = ("hf", "timm", "npy")
 FORMS = (
     "hf:ID, timm:NAME, npy:FILE, module:function or a short name (sagl backbones "
     "lists them)"
 )
-_ALIASES = {
-    **dict.fromkeys(("huggingface", "transformers", "hub", "hf-hub"), "hf"),
-    **dict.fromkeys(("numpy", "file"), "npy"),
-}
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -213,12 +208,6 @@ def parse_name(name: str) -> BackboneName:
         if side == "text":
             raise ValueError(f"{name}: timm has models of images alone")
         return BackboneName(name, "timm", identifier, side)
-    right = _ALIASES.get(source.lower(), source.lower())
-    if right in _SOURCES:
-        raise ValueError(f"{name}: no source {source!r}; write {right}:{identifier}")
-    if source.endswith(".py"):
-        module = source.removesuffix(".py").strip("./").replace("/", ".")
-        raise ValueError(f"{name}: name the module: {module}:{identifier}")
     if not _MODULE.fullmatch(source) or not _MODULE.fullmatch(identifier):
         raise ValueError(f"{name}: no source {source!r}; a backbone is {FORMS}")
     return BackboneName(name, "python", f"{source}:{identifier}", side)
@@ -244,11 +233,6 @@ def _hub_name(name: str, identifier: str, side: Kind | None) -> BackboneName:
                 f"hub; write hf:./{identifier} for the directory"
             )
         return BackboneName(name, "hf", identifier, side)
-    if identifier in KNOWN:
-        raise ValueError(
-            f"{name}: {identifier} is a short name; write it without hf:, or "
-            f"hf:{KNOWN[identifier].model}"
-        )
     repository, _, revision = identifier.partition("@")
     return BackboneName(name, "hf", repository, side, revision or None)
 
@@ -256,17 +240,14 @@ def _hub_name(name: str, identifier: str, side: Kind | None) -> BackboneName:
 def _advice(text: str) -> str:
     """What a name without a source was probably meant to be."""
     path = Path(text).expanduser()
-    if text and path.is_dir():
-        dotted = path.is_absolute() or text[0] in ".~"
-        return f"write hf:{text if dotted else f'./{text}'} for this directory"
     if path.suffix.lower() in SUFFIXES:
         return f"write npy:{text} for saved features"
-    if re.fullmatch(r"[\w.-]+/[\w.-]+(@\S+)?", text):
-        return f"write hf:{text} for a model on the Hugging Face hub"
+    if "/" in text:
+        here = "" if path.is_absolute() or text[0] in ".~" else "./"
+        place = "a directory" if path.is_dir() else "a model on the Hugging Face hub"
+        return f"write hf:{here if path.is_dir() else ''}{text} for {place}"
     close = difflib.get_close_matches(text.lower(), KNOWN, n=3, cutoff=0.5)
-    if close:
-        return f"did you mean {' or '.join(close)}?"
-    return f"a backbone is {FORMS}"
+    return f"did you mean {' or '.join(close)}?" if close else f"a backbone is {FORMS}"
 
 
 def parse_backbones(options: Sequence[str]) -> dict[str, str]:
@@ -278,10 +259,7 @@ def parse_backbones(options: Sequence[str]) -> dict[str, str]:
     {'siglip2-base': 'hf:google/siglip2-base#text', 'clip': 'npy:./saved/clip.npy'}
     """
     if not options:
-        raise ValueError(
-            "which models are to look at the samples? Give --backbone, once per view; "
-            "sagl backbones lists some"
-        )
+        raise ValueError("Give --backbone, once per view; sagl backbones lists some")
     named: dict[str, str] = {}
     for option in options:
         name, equals, backbone = option.partition("=")
@@ -293,8 +271,7 @@ def parse_backbones(options: Sequence[str]) -> dict[str, str]:
             raise ValueError(f"--backbone {option}: nothing after the '='")
         if name in named:
             raise ValueError(
-                f"--backbone {option}: there is a view {name!r} already; name it "
-                "differently with NAME=BACKBONE"
+                f"--backbone {option}: there is a view {name!r} already; NAME=BACKBONE"
             )
         named[name] = backbone
     return named

@@ -79,7 +79,7 @@ def extract_source(
     reader : mapping, optional
         Options for the reader, such as ``column``.
     accept : callable, optional
-        Gets the number of samples, and may refuse it before the work begins.
+        Gets the number of samples, and may refuse it.
     **options
         Those of ``extract``.
     """
@@ -136,23 +136,22 @@ def extract(
         Show a bar on stderr.
     """
     part = share_of_process("{}/{}".format(*(share or (0, 1))))
-    store, ids = Path(out), list(samples.ids)
+    store, ids, labels = Path(out), list(samples.ids), samples.labels
     order = sorted_order(ids)
     _check(samples, backbones, batch_size)
     sorted_ids = [ids[row] for row in order]
-    labels = None if samples.labels is None else list(samples.labels)
     sorted_labels = None if labels is None else [labels[row] for row in order]
     rows, plans, row_of = piece_rows(len(ids)), {}, {}
     for name, backbone in backbones.items():
-        kept, together = dtype or "float16", None
+        kept, together = "float16", None
         if isinstance(backbone, SavedFeatures):
             row_of[name] = backbone.rows_by_id(name, ids)
             own = backbone.array.dtype.name
-            kept = dtype or (own if own in DTYPES else "float32")
+            kept = own if own in DTYPES else "float32"
         else:
             together = batch_size
         about, dim = backbone.describe(), backbone.dim
-        plans[name] = make_plan(sorted_ids, about, kept, dim, rows, together)
+        plans[name] = make_plan(sorted_ids, about, dtype or kept, dim, rows, together)
     views: dict[str, _View] = {}
     for name, plan in plans.items():
         begun = begin(store, name, plan, sorted_ids, sorted_labels, samples.describe())
@@ -214,14 +213,14 @@ def _check(samples: Samples, backbones: Mapping[str, Any], batch_size: int) -> N
 
 def _finish(store: Path, names: Iterable[str]) -> bool:
     """Finish what can be; a view that is refused does not keep others from it."""
-    complete, faults = True, []
+    refused, complete = None, True
     for name in names:
         try:
             complete &= finish(store, name)
         except ValueError as error:
-            faults.append(error)
-    if faults:
-        raise faults[0]
+            refused = refused or error
+    if refused is not None:
+        raise refused
     return complete
 
 
@@ -272,17 +271,15 @@ class _View:
         with np.errstate(over="ignore"):
             kept = features.astype(dtype)
         finite = np.isfinite(kept).all(axis=1)
-        if not finite.all():
-            too_large = np.isfinite(features).all(axis=1) & ~finite
-            if too_large.any():
-                largest = float(np.abs(features[too_large]).max())
+        for row in np.flatnonzero(~finite).tolist():
+            if np.isfinite(features[row]).all():
+                largest = np.abs(features[row]).max()
                 raise ValueError(
-                    f"view {name!r} has values up to {largest:.6g}, which {dtype} "
+                    f"view {name!r} has values such as {largest:.6g}, which {dtype} "
                     "cannot hold; choose dtype float32"
                 )
-            for row in np.flatnonzero(~finite).tolist():
-                reason = f"{name}: its features are not finite"
-                self._skipped[self._positions[row]] = reason
+            reason = f"{name}: its features are not finite"
+            self._skipped[self._positions[row]] = reason
         skipped = [(self.ids[i], reason) for i, reason in sorted(self._skipped.items())]
         self.view.write(piece, kept[finite], skipped)
         self._features, self._positions, self._skipped = [], [], {}
@@ -308,8 +305,7 @@ def _batches(views: Mapping[str, _View], batch_size: int) -> list[_Batch]:
         positions = views[names[0]].view.samples_of(piece)
         for start in range(0, len(positions), batch_size):
             cut = positions[start : start + batch_size]
-            last = cut[-1] == positions[-1]
-            batches.append(_Batch(piece, tuple(names), cut, last))
+            batches.append(_Batch(piece, tuple(names), cut, cut[-1] == positions[-1]))
     return batches
 
 
@@ -343,9 +339,8 @@ class _Prepared(Dataset[dict[str, Any]]):
 
 def _reason(error: Exception) -> str:
     message = " ".join(str(error).split())
-    if isinstance(error, ValueError) and message:  # Unreadable among them
-        return message
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+    plain = isinstance(error, ValueError) and message  # Unreadable among them
+    return message if plain else f"{type(error).__name__}: {message}".rstrip(": ")
 
 
 @contextmanager

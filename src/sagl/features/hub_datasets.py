@@ -7,7 +7,7 @@ from 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +25,6 @@ from sagl.features.samples import (
 PREFIX = "hf-dataset"
 
 
-@dataclass(eq=False)
-class HubSamples(ListedSamples):
-    """A column of a data set, which is memory-mapped anew in each process."""
-
-    column: str
-    dataset: Any
-
-    def __getitem__(self, row: int) -> Any:
-        value = self.dataset[row][self.column]
-        if self.kind == "text":
-            return check_sample_text(value)
-        if value is None or not (value["bytes"] or value["path"]):
-            raise Unreadable("the picture is missing")
-        if value["bytes"]:
-            return image_from_bytes(value["bytes"])
-        return image_from_file(Path(value["path"]))
-
-
 def is_saved_dataset(folder: Path) -> bool:
     """Whether ``save_to_disk`` wrote this folder."""
     one = all((folder / name).is_file() for name in ("state.json", "dataset_info.json"))
@@ -57,7 +39,7 @@ def open_hub_dataset(
     column: str | None = None,
     id_column: str | None = None,
     label_column: str | None = None,
-) -> HubSamples:
+) -> ListedSamples:
     """Samples of a saved folder, or of ``hf-dataset:NAME[::CONFIGURATION]``.
 
     Without ``column`` it is the only one of images, or else the only one of strings.
@@ -103,7 +85,20 @@ def open_hub_dataset(
     ids = ids or list(map(str, range(len(data))))
     about = {"reader": "hugging face", "path": str(where), "split": split}
     about |= {"column": column, "id_column": id_column}
-    return HubSamples(held, ids, labels, about, 0, column, values)
+    read = partial(_read_row, held, column, values)
+    return ListedSamples(held, ids, labels, about, 0, read)
+
+
+def _read_row(kind: Kind, column: str, dataset: Any, row: int) -> Any:
+    """A cell; the data set is memory-mapped anew in each process."""
+    value = dataset[row][column]
+    if kind == "text":
+        return check_sample_text(value)
+    if value is None or not (value["bytes"] or value["path"]):
+        raise Unreadable("the picture is missing")
+    if value["bytes"]:
+        return image_from_bytes(value["bytes"])
+    return image_from_file(Path(value["path"]))
 
 
 def _choose_split(where: Path, loaded: Any, split: str | None) -> Any:

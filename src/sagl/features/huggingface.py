@@ -152,13 +152,13 @@ def _class(transformers: Any, config: Any) -> Any:
 def _kind(model: Any, config: Any, side: Kind | None) -> Kind:
     if _embeds_both(model):
         return side or "image"
-    kind = _INPUTS.get(model.main_input_name)
-    if kind is None:
+    takes = model.main_input_name
+    if (kind := _INPUTS.get(takes)) is None:
         raise ValueError(
-            f"it is a model of kind {config.model_type!r}, which takes "
-            f"{model.main_input_name}; needed is one that takes pictures or texts"
+            f"it is a model of kind {config.model_type!r}, which takes {takes}; needed "
+            "is one that takes pictures or texts"
         )
-    if side is not None and side != kind:
+    if side not in (None, kind):
         raise ValueError(f"it embeds {kind}s, and #{side} was asked for")
     return kind
 
@@ -194,13 +194,6 @@ def _sentence_settings(directory: Path) -> _Pooling:
     """What sentence-transformers saved beside a model; mean pooling if nothing."""
     listed = read_json(directory / "modules.json", [])
     modules = {entry["type"].rpartition(".")[2]: entry["path"] for entry in listed}
-    cure = "wrap it in a function of a list of texts: module:function#text"
-    more = sorted(set(modules) - {"Transformer", "Pooling", "Normalize"})
-    if more:
-        raise ValueError(
-            f"after pooling it applies {', '.join(more)}, which is not read here; "
-            f"{cure}"
-        )
     pooling = read_json(
         directory / modules.get("Pooling", "1_Pooling") / "config.json",
         {"pooling_mode": "mean"},
@@ -210,10 +203,12 @@ def _sentence_settings(directory: Path) -> _Pooling:
     modes = pooling.get("pooling_mode", modes)
     modes = [modes] if isinstance(modes, str) else modes
     modes = [re.sub(r"^pooling_mode_|_?tokens?$", "", mode) for mode in modes]
-    if len(modes) != 1 or modes[0] not in _POOLINGS:
+    steps = {*modules, *modes} - {"Transformer", "Pooling", "Normalize", *_POOLINGS}
+    if steps or len(modes) != 1:
+        how = " + ".join(sorted(steps or modes)) or "none"
         raise ValueError(
-            f"its pooling is {' + '.join(modes) or 'none'}; one of "
-            f"{', '.join(_POOLINGS)} can be read: {cure}"
+            f"it makes one row of tokens by {how}, and only one of "
+            f"{', '.join(_POOLINGS)} can be read; wrap it in module:function#text"
         )
     sentence = read_json(directory / "sentence_bert_config.json", {})
     prompts = read_json(directory / "config_sentence_transformers.json", {})
@@ -323,9 +318,8 @@ def _check_dinov3(settings: Mapping[str, Any]) -> None:
         or not all(settings.get(step, True) for step in steps)
     ):
         raise ValueError(
-            f"its pictures are prepared by {dict(settings)}, which is not done here; "
-            "scaling, resizing to a height and a width by method 2 or 3, and "
-            "standardising is"
+            f"its pictures are prepared by {dict(settings)}; only scaling, resizing to "
+            "a height and a width by method 2 or 3, and standardising is done here"
         )
 
 
@@ -387,8 +381,5 @@ def _positions(model: nn.Module) -> int | None:
 def _labels(config: Any) -> str | None:
     """What labels a model was trained with, as far as can be known."""
     saved = (getattr(config, "architectures", None) or [""])[0]
-    if not _CLASSIFIER.search(saved):
-        return None
-    classes = list((getattr(config, "id2label", None) or {}).values())
-    such = "" if not classes or str(classes[0]).startswith("LABEL_") else classes[0]
-    return f"{len(classes)} classes" + (f" such as {such}" if such else "")
+    classes = getattr(config, "id2label", None) or {}
+    return f"{len(classes)} classes" if _CLASSIFIER.search(saved) else None

@@ -14,9 +14,9 @@ import io
 import os
 import stat
 import warnings
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from sagl.features.samples import ListedSamples, Unreadable, file_error, pack, u
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
 
-__all__ = ["ImageFiles", "image_from_bytes", "image_from_file", "is_image_name"]
+__all__ = ["image_from_bytes", "image_from_file", "is_image_name"]
 
 MAX_PIXELS = 89_478_485  # a quarter of a gigabyte as RGB
 IMAGE_SUFFIXES = frozenset(
@@ -45,24 +45,19 @@ _FORMATS = (
 _SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}
 
 
-@dataclass(eq=False)
-class ImageFiles(ListedSamples):
-    """Images in files of their own, at ``paths`` below ``root``."""
-
-    root: Path
-    paths: Any  # packed; empty where one is missing
-
-    def __post_init__(self) -> None:
-        optional_module("PIL.Image")  # before thousands of images fail one by one
-
-    def __getitem__(self, row: int) -> Any:
-        path = unpack(self.paths, row)
-        if not path:
-            raise Unreadable("the path is missing")
-        return image_from_file(self.root / path)
+def read_images(root: Path, paths: Iterable[str]) -> Callable[[int], PILImage]:
+    """What gives the images at ``paths`` below ``root`` by their rows."""
+    optional_module("PIL.Image")  # before thousands of images fail one by one
+    return partial(_read_image, root, pack(paths))
 
 
-def open_folder(source: str, split: str | None = None) -> ImageFiles:
+def _read_image(root: Path, paths: Any, row: int) -> PILImage:
+    if not (path := unpack(paths, row)):
+        raise Unreadable("the path is missing")
+    return image_from_file(root / path)
+
+
+def open_folder(source: str, split: str | None = None) -> ListedSamples:
     """Every file below a folder whose name ends like an image's, sorted by path.
 
     When all of them lie in two or more sub-folders, the first-level folder is the
@@ -90,7 +85,8 @@ def open_folder(source: str, split: str | None = None) -> ImageFiles:
             )
     about = {"reader": "folder", "path": str(folder), "split": split}
     ids = list(map(printable, paths))
-    return ImageFiles("image", ids, labels, about, ignored, root, pack(paths))
+    read = read_images(root, paths)
+    return ListedSamples("image", ids, labels, about, ignored, read)
 
 
 def find_images(root: Path) -> tuple[list[str], int]:

@@ -24,14 +24,13 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sagl._version import __version__
-from sagl.features.samples import file_error, is_unicode, reading
+from sagl.features.samples import file_error, first_repeat, is_unicode, reading
 from sagl.storage import write_bytes, write_json, write_text
 
 __all__ = ["Manifest", "Plan", "is_store", "read_skipped"]
@@ -117,18 +116,11 @@ class Manifest:
         write_json(self.store / MANIFEST, content)
 
     @classmethod
-    def read_or_new(cls, store: Path) -> Manifest:
-        """The manifest of a store, empty when it has none yet."""
-        return cls.read(store) if (store / MANIFEST).exists() else cls(store)
-
-    @classmethod
     def read(cls, store: Path) -> Manifest:
-        """The manifest of a store, refused when it is damaged or too new."""
+        """The manifest of a store, empty when there is none yet."""
         path = store / MANIFEST
-        if not path.is_file():
-            raise file_error(
-                store, f"is not a feature store: there is no {MANIFEST} in it"
-            )
+        if not path.exists():
+            return cls(store)
         with reading(path, "copy it back or extract again"):
             content = json.loads(path.read_text(encoding="utf-8"))
             if (version := int(content["format"])) > FORMAT:
@@ -144,16 +136,16 @@ class Manifest:
     @classmethod
     def open(cls, store: Path) -> Manifest:
         """The manifest of a store that has at least one finished view."""
-        if not (store / MANIFEST).is_file() and (store / WORK).is_dir():
+        manifest = cls.read(store)
+        if manifest.views:
+            return manifest
+        if (store / WORK).is_dir():
             raise file_error(
                 store,
                 "the extraction is not finished; give the same sagl extract again, "
                 "or sagl store merge when all processes are done",
             )
-        manifest = cls.read(store)
-        if not manifest.views:
-            raise file_error(store / MANIFEST, "names no view; extract one")
-        return manifest
+        raise file_error(store, f"is not a feature store: no {MANIFEST} names a view")
 
     def ids_file(self, key: str) -> Path:
         return self.store / f"ids-{key}.txt"
@@ -267,11 +259,9 @@ def sorted_order(ids: Sequence[str]) -> list[int]:
     """Positions of the ids in sorted order; refuses none at all and repeated ones."""
     if not len(ids):
         raise ValueError("there are no samples")
-    order = sorted(range(len(ids)), key=ids.__getitem__)
-    for a, b in pairwise(order):
-        if ids[a] == ids[b]:
-            raise ValueError(f"samples {a} and {b} have the same id, {ids[a]!r}")
-    return order
+    if (repeat := first_repeat(ids)) is not None:
+        raise ValueError(repeat)
+    return sorted(range(len(ids)), key=ids.__getitem__)
 
 
 def read_skipped(store: Path) -> Skipped:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sagl.features.images import ImageFiles, find_images, printable
-from sagl.features.samples import file_error, pack, reading
+from sagl.features.images import find_images, printable, read_images
+from sagl.features.samples import ListedSamples, file_error, reading
 from sagl.features.tables import read_columns
 
 __all__ = ["DATASETS", "PaperData", "open_dataset"]
@@ -54,7 +54,7 @@ class PaperData:
         return file_error(path, f"{what}; {self.title} needs {self.download}")
 
 
-def open_dataset(source: str, split: str | None = None) -> ImageFiles:
+def open_dataset(source: str, split: str | None = None) -> ListedSamples:
     """A part of ``NAME:FOLDER``, a data set of the paper: ``train``, ``test``, ``all``.
 
     Ids are paths below the folder that the download unpacks to, sorted.
@@ -76,7 +76,7 @@ def open_dataset(source: str, split: str | None = None) -> ImageFiles:
     about["expected_samples"] = {"train": data.n_train, "test": data.n_test}.get(split)
     paths, labels = [path for path, _ in rows], [label for _, label in rows]
     ids = list(map(printable, paths))
-    return ImageFiles("image", ids, labels, about, 0, base, pack(paths))
+    return ListedSamples("image", ids, labels, about, 0, read_images(base, paths))
 
 
 def _by_lists(

@@ -70,8 +70,7 @@ def reading(source: str | Path) -> Iterator[Any]:
     transformers = optional_module("transformers")
     bars = transformers.utils.logging
     with ExitStack() as restore:
-        for name in ("transformers", "huggingface_hub"):
-            logger = logging.getLogger(name)
+        for logger in map(logging.getLogger, ("transformers", "huggingface_hub")):
             restore.callback(logger.setLevel, logger.level)
             logger.setLevel(logging.ERROR)
         if bars.is_progress_bar_enabled():
@@ -101,10 +100,7 @@ def _reason(error: BaseException) -> str:
     if "torchvision" in f"{message} {error.__cause__}":
         return torchvision_cure()
     if isinstance(error, pickle.UnpicklingError):
-        return (
-            "its weights are stored as pickle and hold more than tensors, which is "
-            "not read; save the model once more, as safetensors"
-        )
+        return "its weights hold more than tensors (pickle), which is never read"
     if isinstance(error, SafetensorError) or "PytorchStreamReader" in message:
         return f"its weights are damaged or cut short ({message}); copy them again"
     if "no file named" in message:
@@ -181,9 +177,8 @@ def read_json(path: Path, default: Any) -> Any:
 def licence_of(directory: Path) -> str | None:
     """The licence that the card of a model in a directory names."""
     card = directory / "README.md"
-    if not card.is_file():
-        return None
-    licence = _LICENCE.search(card.read_text(encoding="utf-8", errors="replace"))
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+    licence = _LICENCE.search(text)
     return licence.group(1).strip("\"'") if licence else None
 
 

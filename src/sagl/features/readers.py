@@ -14,19 +14,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sagl.features.hub_datasets import PREFIX, is_saved_dataset, open_hub_dataset
-from sagl.features.images import ImageFiles, is_image_name, open_folder
+from sagl.features.images import is_image_name, open_folder, read_images
 from sagl.features.paper_datasets import DATASETS, open_dataset
 from sagl.features.samples import (
     Kind,
     ListedSamples,
     Samples,
-    Texts,
     check_filled,
     check_readable,
     choose_columns,
     file_error,
     first_repeat,
-    pack,
+    read_texts,
 )
 from sagl.features.shards import open_shards, tars_in
 from sagl.features.tables import TABLE_SUFFIXES, read_columns, text_lines
@@ -174,10 +173,12 @@ def open_lines(source: str, kind: Kind | None = None) -> ListedSamples:
         kind = "image"
     about = {"reader": "lines", "path": str(path)}
     if _decide_kind(path, kind, texts) == "text":
-        return Texts("text", list(filled), None, about, n_blank, pack(texts))
+        read = read_texts(texts)
+        return ListedSamples("text", list(filled), None, about, n_blank, read)
     paths = _existing(path, texts)
     about["reader"] = "file list"
-    return ImageFiles("image", paths, None, about, n_blank, path.parent, pack(paths))
+    read_image = read_images(path.parent, paths)
+    return ListedSamples("image", paths, None, about, n_blank, read_image)
 
 
 def open_table(
@@ -209,10 +210,11 @@ def open_table(
     values = columns[column]
     if _decide_kind(path, kind, (v for v in values if v and v.strip())) == "text":
         ids = ids or list(map(str, range(len(values))))
-        return Texts("text", ids, labels, about, 0, pack(values))
+        return ListedSamples("text", ids, labels, about, 0, read_texts(values))
     paths = _existing(path, values)
     ids = ids or check_filled(path, column, paths, "path")
-    return ImageFiles("image", ids, labels, about, 0, path.parent, pack(paths))
+    read = read_images(path.parent, paths)
+    return ListedSamples("image", ids, labels, about, 0, read)
 
 
 def _existing(path: Path, values: Sequence[str | None]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -115,12 +116,13 @@ class ListedSamples:
     labels: list[str] | None
     source: dict[str, Any]  # reader and origin, as JSON
     ignored: int  # files, members or lines that are there but no samples
+    read: Callable[[int], Any]  # one sample by its row; picklable
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, row: int) -> Any:
-        raise NotImplementedError
+        return self.read(row)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -130,16 +132,6 @@ class ListedSamples:
             "labelled": self.labels is not None,
             "ignored": self.ignored,
         }
-
-
-@dataclass(eq=False)
-class Texts(ListedSamples):
-    """Texts in memory, ``pack``ed, of which some may be blank or no Unicode."""
-
-    texts: Any
-
-    def __getitem__(self, row: int) -> Any:
-        return check_sample_text(unpack(self.texts, row))
 
 
 def pack(strings: Iterable[str | None]) -> Any:
@@ -156,6 +148,15 @@ def pack(strings: Iterable[str | None]) -> Any:
 def unpack(strings: Any, row: int) -> str:
     text: bytes = strings[row].as_py()
     return text.decode("utf-8", "surrogatepass")
+
+
+def read_texts(texts: Iterable[str | None]) -> Callable[[int], str]:
+    """What gives texts in memory by their rows; they may be blank or no Unicode."""
+    return partial(_read_text, pack(texts))
+
+
+def _read_text(texts: Any, row: int) -> str:
+    return check_sample_text(unpack(texts, row))
 
 
 def check_sample_text(text: str | None) -> str:

@@ -16,7 +16,8 @@ import os
 import re
 import tarfile
 from array import array
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,32 +35,13 @@ from sagl.features.samples import (
     reading,
 )
 
-__all__ = ["Shards", "expand_braces", "open_shards"]
+__all__ = ["expand_braces", "open_shards"]
 
 _IMAGES = frozenset(suffix[1:] for suffix in IMAGE_SUFFIXES)
 _BLOCK = 512  # tar's unit
 
 Member = tuple[int, int]  # start and size of its bytes in its tar
 Members = dict[str, Member]  # of one sample, by extension
-
-
-@dataclass(eq=False)
-class Shards(ListedSamples):
-    """Samples inside of tar files, by the position of their bytes."""
-
-    paths: tuple[Path, ...]
-    positions: NDArray[np.int64]  # (n, 3): number of the tar, start, size
-
-    def __getitem__(self, row: int) -> Any:
-        number, start, size = self.positions[row].tolist()
-        try:
-            with self.paths[number].open("rb") as file:
-                data = _read(file, (start, size))
-        except OSError as error:
-            raise Unreadable(f"the shard cannot be read ({error.strerror})") from None
-        if len(data) < size:
-            raise Unreadable("the shard has become shorter")
-        return image_from_bytes(data) if self.kind == "image" else _text(data)
 
 
 def expand_braces(pattern: str) -> list[str]:
@@ -103,7 +85,7 @@ def open_shards(
     kind: Kind | None = None,
     column: str | None = None,
     label_column: str | None = None,
-) -> Shards:
+) -> ListedSamples:
     """Samples of a tar, of the tars in a folder, or of those that a pattern names.
 
     They come in the order in which they stand there. ``kind`` is needed where samples
@@ -156,15 +138,25 @@ def open_shards(
     if kind == "image":
         optional_module("PIL.Image")
     known = [label for label in labels if label is not None]
-    return Shards(
-        kind,
-        ids,
-        known if len(known) == len(ids) else None,
-        {"reader": "shards", "path": str(place), "shards": len(paths)},
-        ignored,
-        tuple(paths),
-        np.frombuffer(positions, dtype=np.int64).reshape(-1, 3),
-    )
+    about = {"reader": "shards", "path": str(place), "shards": len(paths)}
+    placed = np.frombuffer(positions, dtype=np.int64).reshape(-1, 3)
+    read = partial(_read_member, kind, tuple(paths), placed)
+    full = known if len(known) == len(ids) else None
+    return ListedSamples(kind, ids, full, about, ignored, read)
+
+
+def _read_member(
+    kind: Kind, paths: Sequence[Path], positions: NDArray[np.int64], row: int
+) -> Any:
+    number, start, size = positions[row].tolist()
+    try:
+        with paths[number].open("rb") as file:
+            data = _read(file, (start, size))
+    except OSError as error:
+        raise Unreadable(f"the shard cannot be read ({error.strerror})") from None
+    if len(data) < size:
+        raise Unreadable("the shard has become shorter")
+    return image_from_bytes(data) if kind == "image" else _text(data)
 
 
 def _index_tar(path: Path) -> tuple[dict[str, Members], int]:

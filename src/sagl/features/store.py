@@ -43,6 +43,7 @@ __all__ = [
 Array = NDArray[Any]
 Rows = NDArray[np.int64]
 Join = Literal["error", "inner"]
+_CURE = "copy it back or extract again"
 
 
 class OverlapWarning(UserWarning):
@@ -52,17 +53,14 @@ class OverlapWarning(UserWarning):
 class ShardedArray:
     """Rows of ``.npy`` files one after another, as if they were one matrix.
 
-    Nothing is opened before it is needed. Indexing gives NumPy arrays, in the order
-    asked for; inside, rows are read in the order of the files, file by file, because
-    a random walk over a disk costs several times as much.
+    Nothing is opened before it is needed. Inside, rows are read in the order of the
+    files, because a random walk over a disk costs several times as much.
 
-    ``files`` are paths with the number of rows in each; all have ``dim`` columns of
-    ``dtype``. ``selected`` says which rows of the files are the rows of this array; by
-    default all.
+    ``files`` are paths with the number of rows in each; ``selected`` says which of
+    their rows are the rows of this array; by default all.
     """
 
-    # Tells `Views` to leave it where it is.
-    stays_on_disk = True
+    stays_on_disk = True  # so that `Views` leaves it there
     ndim = 2
 
     def __init__(
@@ -100,10 +98,8 @@ class ShardedArray:
         block = self._read(np.atleast_1d(positions))
         if positions.ndim == 0:
             return block[(0, *columns)]
-        if not columns:
-            return block
         # NumPy pairs a list of rows with a list of columns.
-        paired = not isinstance(rows, slice) and np.ndim(columns[0]) > 0
+        paired = columns and not isinstance(rows, slice) and np.ndim(columns[0]) > 0
         return block[(np.arange(len(block)) if paired else slice(None), *columns)]
 
     def select(self, rows: Rows) -> ShardedArray:
@@ -147,13 +143,13 @@ class ShardedArray:
 def open_shard(path: Path, shape: tuple[int, int], dtype: Any) -> Array:
     """A shard as a memory map, refused when it is not of the form it should have."""
     if not path.is_file():
-        raise file_error(path, "is missing; copy it back or extract again")
+        raise file_error(path, f"is missing; {_CURE}")
     array = read_array(path)
     if array.shape != shape or array.dtype != np.dtype(dtype):
         raise file_error(
             path,
             f"holds {array.dtype} of shape {array.shape}, the manifest says "
-            f"{np.dtype(dtype)} of shape {shape}; copy it back or extract again",
+            f"{np.dtype(dtype)} of shape {shape}; {_CURE}",
         )
     return np.asarray(array)  # indexing a np.memmap itself is slower
 
@@ -226,23 +222,18 @@ class FeatureStore(Mapping[str, ShardedArray]):
         chosen = self.names if names is None else tuple(names)
         for name in chosen:
             if name not in self.manifest.views:
-                raise ValueError(
-                    f"{self.path}: there is no view {name!r}; there are "
-                    f"{', '.join(self.names)}"
-                )
+                raise ValueError(f"{self.path}: {self._no_view(name)}")
         if not chosen or len(set(chosen)) < len(chosen):
             raise ValueError(
-                f"{self.path}: choose each view once; got {', '.join(chosen) or 'none'}"
+                f"{self.path}: choose each view once; got {', '.join(chosen)}"
             )
         self._check_overlap(chosen, join)
         ids, keys = self._common(chosen), self._keys(chosen)
         labels = None
         for key in keys:
-            lines = self.manifest.labels(key)
-            if lines is not None:
+            if labels is None and (lines := self.manifest.labels(key)) is not None:
                 known = dict(zip(self._ids_in(key), lines, strict=True))
                 labels = np.array([known[sample] for sample in ids])
-                break
         arrays = {name: self._array(name, ids) for name in chosen}
         source = self.manifest.samples[keys[0]].source
         return Joined(ids, Views(arrays), labels, source)
@@ -253,10 +244,13 @@ class FeatureStore(Mapping[str, ShardedArray]):
 
     def __getitem__(self, name: str) -> ShardedArray:
         if name not in self.manifest.views:
-            raise KeyError(f"no view {name!r}; there are {', '.join(self.names)}")
+            raise KeyError(self._no_view(name))
         # As a mapping the store promises that row i of all views is one sample.
         self._check_overlap(self.names, "error")
         return self._array(name)
+
+    def _no_view(self, name: str) -> str:
+        return f"no view {name!r}; there are {', '.join(self.names)}"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.manifest.views)
@@ -273,11 +267,10 @@ class FeatureStore(Mapping[str, ShardedArray]):
 
     def describe(self) -> dict[str, Any]:
         """What there is, as JSON: ``sagl store info``."""
-        views = {}
-        for name, view in self.manifest.views.items():
-            plan = view.plan
-            views[name] = {
-                "model": plan.backbone.get("model"),
+        samples = self.manifest.samples.values()
+        views = {
+            name: {
+                "model": (plan := view.plan).backbone.get("model"),
                 "rows": view.rows,
                 "dim": plan.dim,
                 "dtype": plan.dtype,
@@ -285,7 +278,8 @@ class FeatureStore(Mapping[str, ShardedArray]):
                 "bytes": view.rows * plan.dim * np.dtype(plan.dtype).itemsize,
                 "backbone": plan.backbone,
             }
-        samples = self.manifest.samples.values()
+            for name, view in self.manifest.views.items()
+        }
         return {
             "store": str(self.path),
             "samples": len(self.ids),
@@ -306,8 +300,9 @@ class FeatureStore(Mapping[str, ShardedArray]):
             raise ValueError(f"join must be 'error' or 'inner'; got {join!r}")
         if len(self._keys(names)) == 1:
             return
-        rows = {name: self.manifest.views[name].rows for name in names}
-        counts = ", ".join(f"{name} {n:,}" for name, n in rows.items())
+        counts = ", ".join(
+            f"{name} {self.manifest.views[name].rows:,}" for name in names
+        )
         common = len(self._common(names))
         overlap = (
             f"{self.path}: the views hold different samples: {counts}; {common:,} are "
@@ -353,15 +348,10 @@ def write_view(
 
     Parameters
     ----------
-    store : str or Path
-    name : str
-        The view's name.
-    ids : sequence of str
-        One per row. The store keeps rows sorted by id.
+    ids, labels : sequence of str
+        One per row; labels are for evaluation alone. The store sorts rows by id.
     features : array of shape (n, dim)
         Read in pieces: it may be a memory map.
-    labels : sequence of str, optional
-        One per row, for evaluation alone.
     dtype : optional
         Of the stored features; by default that of the array.
     backbone, source, batch_size : optional

@@ -176,7 +176,7 @@ def _gather(target: Path, name: str, views: Sequence[UnfinishedView]) -> None:
 
 def _copy(target: Path, name: str, stores: Sequence[FeatureStore]) -> None:
     """A view that is in one store alone, file by file."""
-    manifest, merged = stores[0].manifest, Manifest.read_or_new(target)
+    manifest, merged = stores[0].manifest, Manifest.read(target)
     view = manifest.views[name]
     shutil.copytree(manifest.store / name, target / name)
     ids, labels = manifest.ids(view.samples), manifest.labels(view.samples)

@@ -82,7 +82,7 @@ def begin(
     store.mkdir(parents=True, exist_ok=True)
     work = store / WORK / name
     with FileLock(store / _LOCK):
-        stored = Manifest.read_or_new(store).views.get(name)
+        stored = Manifest.read(store).views.get(name)
         if stored is not None:
             if stored.plan != plan:
                 raise ValueError(
@@ -115,7 +115,7 @@ def begin(
 def finish(store: Path, name: str) -> bool:
     """Enter a view into the manifest if all pieces are there; say whether it is in."""
     with FileLock(store / _LOCK):
-        manifest = Manifest.read_or_new(store)
+        manifest = Manifest.read(store)
         if name not in manifest.views:
             view = UnfinishedView(store, name)
             if view.pending():
@@ -334,18 +334,12 @@ def _refuse_other_files(store: Path, name: str) -> None:
 
 
 def _difference(before: Plan, now: Plan) -> str:
-    """In what two plans differ, in words."""
-    a, b = asdict(before), asdict(now)
-    if a["samples_sha256"] != b["samples_sha256"]:
-        return (
-            f"with other samples ({a['n_samples']:,} of them, now {b['n_samples']:,})"
-        )
-    if a["backbone"] != b["backbone"]:
-        a, b = a["backbone"], b["backbone"]
-        key = next(key for key in {**a, **b} if a.get(key) != b.get(key))
-        return f"with another backbone ({key} {a.get(key)!r}, now {b.get(key)!r})"
-    key = next(key for key in a if a[key] != b[key])
-    return f"with {key} {a[key]} (now {b[key]})"
+    """In what two plans differ first, in words."""
+    a, b = (
+        {**asdict(plan), **plan.backbone, "backbone": None} for plan in (before, now)
+    )
+    key = next(key for key in {**a, **b} if a.get(key) != b.get(key))
+    return f"with {key} {a.get(key)!r} (now {b.get(key)!r})"
 
 
 def _clean_up(store: Path, name: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from typing import Any
@@ -34,7 +33,7 @@ def load_timm(
     try:
         model = timm.create_model(identifier, pretrained=True, num_classes=0)
     except (RuntimeError, OSError, ValueError, ImportError) as error:
-        raise ValueError(f"{name}: {_reason(timm, identifier, error)}") from None
+        raise ValueError(f"{name}: {_reason(error)}") from None
     model = model.float().eval().requires_grad_(False)
     settings = data.resolve_model_data_config(model)
     pretrained = dict(getattr(model, "pretrained_cfg", None) or {})
@@ -69,16 +68,11 @@ def _labels(pretrained: dict[str, Any]) -> str | None:
     return " and ".join(f"ImageNet-{size}" for size in sizes)
 
 
-def _reason(timm: Any, identifier: str, error: Exception) -> str:
+def _reason(error: Exception) -> str:
     message = " ".join(str(error).split())
-    if isinstance(error, OSError):
-        return (
-            f"its weights cannot be had ({message}); download them where there is a "
-            "network and point HF_HOME at them"
-        )
-    names = timm.list_models(pretrained=True)
-    if "Unknown model" not in message and identifier in names:
-        return message
-    close = difflib.get_close_matches(identifier, names, n=3)
-    hint = f"; did you mean timm:{' or timm:'.join(close)}?" if close else ""
-    return f"timm has no pretrained model of this name ({message}){hint}"
+    if not isinstance(error, OSError):
+        return f"timm cannot make this model ({message})"
+    return (
+        f"its weights cannot be had ({message}); download them where there is a "
+        "network and point HF_HOME at them"
+    )
