@@ -121,7 +121,7 @@ def test_texts_of_which_some_are_missing(save, datasets):
 
 def test_the_column_must_be_clear(save):
     message = refusal(open_samples, save({"question": ["a"], "answer": ["b"]}))
-    assert message.startswith("has the columns question, answer; say which one holds")
+    assert message.startswith("has the columns question, answer; say which holds")
 
 
 def test_splits(datasets, tmp_path):

@@ -194,7 +194,7 @@ def test_rows_are_numbered_and_columns_chosen(tmp_path, suffix):
 def test_the_column_must_be_clear(tmp_path, suffix):
     path = write_table(tmp_path / f"a{suffix}", ROWS)
     message = refusal(open_samples, path)
-    assert message.startswith("has the columns text, label, key; say which one holds")
+    assert message.startswith("has the columns text, label, key; say which holds")
     for option in ("column", "id_column", "label_column"):
         with pytest.raises(
             ValueError, match="has no column 'nix'; choose one of: text"
@@ -257,7 +257,7 @@ def test_missing_paths_are_recorded_where_there_is_an_id(tmp_path):
     with pytest.raises(Unreadable, match="the path is missing"):
         samples[1]
     message = refusal(open_samples, write(tmp_path / "b.csv", "path,n\na.png,1\n,2\n"))
-    assert "say which one" in message
+    assert "say which holds" in message
     with pytest.raises(ValueError, match=r"row 1 .*column 'path': the path is missing"):
         open_samples(tmp_path / "b.csv", column="path")
 

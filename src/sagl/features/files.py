@@ -82,14 +82,11 @@ def read_array(path: str | os.PathLike[str], key: str | None = None) -> Array:
     if array.dtype.kind not in "biuf":
         raise file_error(
             path,
-            f"holds values of type {array.dtype}, expected real numbers; convert them, "
-            "e.g. array.astype('float32'), and save again",
+            f"holds values of type {array.dtype}, expected real numbers; convert them",
         )
     if array.ndim not in (1, 2):
         raise file_error(
-            path,
-            f"holds an array of shape {array.shape}, expected rows x columns; "
-            "reshape it to one row per sample and save again",
+            path, f"holds an array of shape {array.shape}, expected rows x columns"
         )
     return array
 
@@ -127,9 +124,7 @@ def read_labels(path: str | os.PathLike[str], key: str | None = None) -> Array:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise file_error(
-            path,
-            f"holds an array of shape {labels.shape}, expected one label per sample; "
-            "save a one-dimensional array",
+            path, f"has the shape {labels.shape}, expected one label per sample"
         )
     if labels.dtype.kind == "S":
         with reading(path):
@@ -148,8 +143,7 @@ def read_labels(path: str | os.PathLike[str], key: str | None = None) -> Array:
     if labels.dtype.kind not in "biuU":
         raise file_error(
             path,
-            f"holds values of type {labels.dtype}, expected whole numbers or strings; "
-            "convert them, e.g. labels.astype(str), and save again",
+            f"has the type {labels.dtype}, expected whole numbers or strings: convert",
         )
     return labels
 

@@ -216,10 +216,9 @@ def choose_columns(
     if column is None:
         others = [name for name in candidates if name not in (id_column, labelled_by)]
         if len(others) != 1:
+            listed = ", ".join(names)
             raise file_error(
-                path,
-                f"has the columns {', '.join(names)}; say which one holds the samples "
-                "(--column)",
+                path, f"has the columns {listed}; say which holds samples (--column)"
             )
         column = others[0]
     ids = labels = None

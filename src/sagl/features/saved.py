@@ -93,9 +93,7 @@ def read_saved(name: str) -> SavedFeatures:
     array = read_array(path, chosen)
     if array.ndim != 2 or 0 in array.shape:
         raise file_error(
-            path,
-            f"holds an array of shape {array.shape}, expected rows x columns; save one "
-            "row of features per sample",
+            path, f"holds an array of shape {array.shape}, expected rows x columns"
         )
     return SavedFeatures(name, path, chosen, array, _read_ids(path, len(array)))
 

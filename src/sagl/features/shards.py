@@ -72,9 +72,7 @@ def tars_in(folder: Path) -> list[Path]:
     tars = [path for path in paths if path.suffix.lower() == ".tar"]
     if tars and any(is_image_name(path.name) or path.is_dir() for path in paths):
         raise file_error(
-            folder,
-            "holds tar files beside pictures or folders; name the tar files "
-            "(data-{000..004}.tar), or move them elsewhere",
+            folder, "holds tar files beside pictures or folders; name the tar files"
         )
     return tars
 
@@ -104,11 +102,8 @@ def open_shards(
         prefixes = [f"{name.as_posix()}/" for name in names]
     missing = [path for path in paths if not path.is_file()]
     if missing:
-        raise file_error(
-            place,
-            f"{len(missing)} of its {len(paths)} shards are missing, first "
-            f"{missing[0].name}",
-        )
+        count = f"{len(missing)} of its {len(paths)} shards are missing"
+        raise file_error(place, f"{count}, first {missing[0].name}")
     extension = None if column is None else column.lower()
     if kind is None and extension is not None:
         kind = "image" if extension.rpartition(".")[2] in _IMAGES else "text"

@@ -104,9 +104,7 @@ def _is_header(path: Path, cells: list[str], second: Sequence[str] = ()) -> bool
     has_numbers = any(map(_is_number, cells))
     if cells[0] == "" and cells[1:] and (cells[1:] == counted[:-1] or not has_numbers):
         raise file_error(
-            path,
-            "line 1, column 1: '' where a name should be, as when pandas adds its row "
-            "index; write the file with index=False",
+            path, "begins with the row index of pandas; write it with index=False"
         )
     # pandas names columns 0, 1, 2, ... by default; above decimals that is no data.
     decimals = not all(cell.lstrip("-").isdigit() for cell in second)
@@ -167,11 +165,8 @@ def _text_columns(path: Path, *, labels: bool) -> Columns:
     table = []
     for number, cells in filled:
         if len(cells) != len(names):
-            raise file_error(
-                path,
-                f"line {number} has {len(cells)} cells, expected {len(names)}; quote "
-                f"cells that contain {_delimiter(path)!r}",
-            )
+            given = f"line {number} has {len(cells)} cells, expected {len(names)}"
+            raise file_error(path, f"{given}; quote cells with {_delimiter(path)!r}")
         table.append(cells)
     return {name: [cells[i] for cells in table] for i, name in enumerate(names)}
 
