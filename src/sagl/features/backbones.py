@@ -128,8 +128,6 @@ _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class BackboneName(NamedTuple):
-    """The parts of a name."""
-
     text: str  # as the user wrote it
     source: str  # hf, timm, npy, or python
     identifier: str

@@ -6,7 +6,6 @@ sample, and a function of prepared samples.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import inspect
 import operator
@@ -23,6 +22,7 @@ from torch import Tensor
 
 from sagl.environment import optional_module
 from sagl.features.samples import Kind
+from sagl.storage import sha256
 
 if TYPE_CHECKING:
     from sagl.features.backbones import Backbone
@@ -234,17 +234,21 @@ def _as_tensor(features: Any) -> Tensor:
     return torch.from_numpy(array.astype(np.float32))
 
 
+def _named(function: Any) -> Any:
+    """A function or class: of another object that can be called, its class."""
+    return function if hasattr(function, "__qualname__") else type(function)
+
+
 def _path_of(function: Any) -> str:
-    named = function if hasattr(function, "__qualname__") else type(function)
+    named = _named(function)
     return f"{named.__module__}:{named.__qualname__}"
 
 
 def _digest_source(function: Any) -> str | None:
     """A checksum of the file that a function is written in; None if there is none."""
-    named = function if hasattr(function, "__qualname__") else type(function)
     try:
-        file = inspect.getsourcefile(inspect.unwrap(named))
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
+        file = inspect.getsourcefile(inspect.unwrap(_named(function)))
+        return sha256(Path(file)) if file else None
     except (TypeError, OSError):
         return None
 

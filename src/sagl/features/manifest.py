@@ -154,11 +154,9 @@ class Manifest:
         return self.store / f"labels-{key}.txt"
 
     def ids(self, key: str) -> list[str]:
-        """The ids of a set of samples."""
         return read_lines(self.ids_file(key), self.samples[key].rows)
 
     def labels(self, key: str) -> list[str] | None:
-        """The labels of a set of samples, if they are known."""
         if self.samples[key].labels_sha256 is None:
             return None
         return read_lines(self.labels_file(key), self.samples[key].rows)

@@ -237,7 +237,6 @@ def read_names(path: Path) -> list[str]:
 
 
 def read_matlab(path: Path, key: str) -> Any:
-    """One variable of a MATLAB file."""
     from scipy.io import loadmat
 
     with reading(path, _AGAIN):

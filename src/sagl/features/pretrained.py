@@ -175,7 +175,6 @@ def read_json(path: Path, default: Any) -> Any:
 
 
 def licence_of(directory: Path) -> str | None:
-    """The licence that the card of a model in a directory names."""
     card = directory / "README.md"
     text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
     licence = _LICENCE.search(text)

@@ -194,7 +194,6 @@ def _decide_kind(path: Path, samples: dict[str, Members]) -> Kind:
 def _choose(
     members: Members, kind: Kind | None, extension: str | None
 ) -> Member | None:
-    """The member of a sample that is read."""
     if extension is not None:
         return members.get(extension)
     fitting = sorted(_IMAGES.intersection(members)) if kind == "image" else ["txt"]

@@ -162,7 +162,6 @@ class UnfinishedView:
         return range(start, min(start + self.plan.piece_rows, self.plan.n_samples))
 
     def samples(self) -> tuple[list[str], list[str] | None]:
-        """Ids and labels of all samples."""
         samples = json.loads((self.work / _SAMPLES).read_text(encoding="utf-8"))
         return samples["ids"], samples["labels"]
 
@@ -224,7 +223,6 @@ class _ViewFile:
 
     @property
     def pending(self) -> range:
-        """The pieces that are missing."""
         return self.pieces[len(self.entries) :]
 
     @property
@@ -256,7 +254,14 @@ class _ViewFile:
         return Shard(name, self.rows, sha256(self.path))
 
     def _header(self) -> bytes:
-        return npy_header(self._dtype, (self.rows, self._dim))
+        """NumPy leaves room in it for any number of rows."""
+        descr = npy_format.dtype_to_descr(self._dtype)
+        shape = (self.rows, self._dim)
+        header = io.BytesIO()
+        npy_format.write_array_header_1_0(
+            header, {"descr": descr, "fortran_order": False, "shape": shape}
+        )
+        return header.getvalue()
 
     @property
     def _size(self) -> int:
@@ -300,15 +305,6 @@ class _ViewFile:
             f"{self.partial}: another process is writing this file; let one command "
             "extract at a time, or divide the work: --shard 0/2 and --shard 1/2"
         )
-
-
-def npy_header(dtype: Any, shape: tuple[int, int]) -> bytes:
-    """The header of a .npy file; NumPy leaves room in it for any number of rows."""
-    descr = npy_format.dtype_to_descr(np.dtype(dtype))
-    about = {"descr": descr, "fortran_order": False, "shape": shape}
-    header = io.BytesIO()
-    npy_format.write_array_header_1_0(header, about)
-    return header.getvalue()
 
 
 def _write_and_sync(file: IO[bytes], content: bytes | memoryview) -> None:

@@ -15,7 +15,6 @@ from sagl.storage import tensors_sha256
 
 __all__ = ["load_timm"]
 
-_EXTRA = "timm"
 # Tags such as fcmae_ft_in22k_in1k name the labelled sets that a model was trained on.
 _LABELLED = re.compile(r"(?:^|_)in(1k|12k|21k|22k)(?=_|$)")
 
@@ -27,8 +26,8 @@ def load_timm(
 
     It comes without its classifier and with its own preprocessing.
     """
-    timm = optional_module("timm", _EXTRA)
-    data = optional_module("timm.data", _EXTRA)
+    timm = optional_module("timm", "timm")
+    data = optional_module("timm.data", "timm")
     name, target = name or f"timm:{identifier}", device or torch.device("cpu")
     try:
         model = timm.create_model(identifier, pretrained=True, num_classes=0)
@@ -61,7 +60,6 @@ def load_timm(
 
 
 def _labels(pretrained: dict[str, Any]) -> str | None:
-    """The labelled sets that a model was trained on."""
     sizes = _LABELLED.findall(str(pretrained.get("tag") or ""))
     if not sizes or not pretrained.get("num_classes"):
         return None
