@@ -273,9 +273,9 @@ class _View:
         finite = np.isfinite(kept).all(axis=1)
         for row in np.flatnonzero(~finite).tolist():
             if np.isfinite(features[row]).all():
-                largest = np.abs(features[row]).max()
+                largest = np.abs(features[np.isfinite(features)]).max()
                 raise ValueError(
-                    f"view {name!r} has values such as {largest:.6g}, which {dtype} "
+                    f"view {name!r} has values up to {largest:.6g}, which {dtype} "
                     "cannot hold; choose dtype float32"
                 )
             reason = f"{name}: its features are not finite"
