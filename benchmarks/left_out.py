@@ -12,8 +12,8 @@ gains over the default is printed for both halves. ± is the deviation over divi
 The gap is what the choice owes to the tasks it was made on.
 
 Runs are kept in benchmarks/runs/left_out.jsonl.gz by task, seed, setting and revision,
-and what is there is not measured again. Tasks on which not every setting has been
-measured are left out.
+and what is there is not measured again. A constant is judged on the runs that all its
+values have.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from cache import TABLES, Job, measure
 from sagl import SAGL
 from sagl.evaluation.metrics import ari, clustering_accuracy, nmi
+from sagl.search.journal import Journal
 from tasks import task
 
 TABLE = TABLES / "left_out.jsonl.gz"
@@ -53,6 +56,8 @@ PARAMETERS = {
     "cluster_sizes": ("balanced", "any"),
 }
 CONSTANTS = (*SEARCH, *PARAMETERS)
+# Constants that come into play when the balanced search has ended.
+LATE = ("size_margin", "vote", "cluster_sizes")
 
 
 def setting(constant: str, value: object) -> str:
@@ -70,13 +75,38 @@ def settings(constants: Sequence[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
+class Begun:
+    """The partitions of the last search, for settings that do not change it."""
+
+    def __init__(self) -> None:
+        self._place: tuple[int, int] | None = None
+        self._partitions: list[Tensor] = []
+
+    def of(self, number: int, seed: int) -> Journal:
+        """A journal at its beginning: what it holds is not computed again."""
+        if self._place != (number, seed):
+            self._place, self._partitions = (number, seed), []
+        journal = Journal()
+        journal._partitions = self._partitions
+        return journal
+
+
+_KEPT = Begun()
+
+
 def run(directory: Path, job: Job) -> Job:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     each = task(directory, job["task"])
-    params = settings(CONSTANTS)[job["setting"]]
+    name = job["setting"]
+    params = settings(CONSTANTS)[name]
+    kept = Journal()
+    if name == DEFAULT or name.split("=")[0] in LATE:
+        kept = _KEPT.of(job["task"], job["seed"])
     start = time.process_time()
-    model = SAGL(each.n_clusters, random_state=job["seed"], **params).fit(each.train)
+    with patch("sagl.pipeline.Journal", lambda: kept):
+        model = SAGL(each.n_clusters, random_state=job["seed"], **params)
+        model.fit(each.train)
     seconds = time.process_time() - start
     labels, truth = model.predict(each.test), each.test_labels
     return {
@@ -129,40 +159,48 @@ def choices(
     return ours[times, best], theirs[times, best], best
 
 
-def table(places: Sequence[Mapping[str, Job]], constants: Sequence[str]) -> str:
-    """A row per constant, and one for all of them chosen at once."""
-    units = {
-        "sets": [p[DEFAULT]["set"] for p in places],
-        "sets and views": [
-            f"{p[DEFAULT]['set']} {p[DEFAULT]['views']}" for p in places
-        ],
-    }
+def table(results: Sequence[Job], constants: Sequence[str]) -> str:
+    """A row per constant, on what it was measured on, and rows of all constants."""
+    options = {name: list(settings([name])) for name in constants}
+    every = [DEFAULT, *(o for name in constants for o in options[name][1:])]
     lines = []
-    for unit, names in units.items():
-        first = halves(names, TIMES)
+    for unit in ("sets", "sets and views"):
         lines += [
-            f"{len(places)} runs of each setting, halves of {len(set(names))} {unit}; "
-            "points of (ACC + NMI) / 2 over the default",
-            "",
-            "| constant | where chosen | left out | gap | chosen most often |",
-            "|---|---|---|---|---|",
+            f"| halves of the {unit} | runs | where chosen | left out | gap "
+            "| chosen most often |",
+            "|---" * 6 + "|",
         ]
-        options = {name: list(settings([name])) for name in constants}
-        gains = {name: gained(places, options[name]) for name in constants}
-        sums = np.zeros((2, TIMES))
         for name in constants:
-            ours, theirs, best = choices(gains[name], first)
-            sums += ours, theirs
-            most = np.bincount(best, minlength=len(options[name]))
-            chosen = f"{options[name][most.argmax()]} ({most.max() / TIMES:.0%})"
-            lines.append(row(name, ours, theirs, chosen))
-        every = [DEFAULT, *(o for name in constants for o in options[name][1:])]
-        ours, theirs, best = choices(gained(places, every), first)
-        most = np.bincount(best, minlength=len(every))
-        chosen = f"{every[most.argmax()]} ({most.max() / TIMES:.0%})"
-        lines.append(row("the one best change", ours, theirs, chosen))
-        lines += [row("all, if gains add up", *sums, ""), ""]
+            lines += _row(name, complete(results, options[name]), options[name], unit)
+        places = complete(results, every)
+        lines += _row("the one best change", places, every, unit)
+        if places:
+            chosen = [_chosen(places, options[name], unit) for name in constants]
+            both = np.sum([(ours, theirs) for ours, theirs, _ in chosen], axis=0)
+            cells = row("all, if gains add up", *both, "")
+            lines.append(cells.replace(" | ", f" | {len(places)} | ", 1))
+        lines.append("")
     return "\n".join(lines)
+
+
+def _row(
+    name: str, places: Sequence[Mapping[str, Job]], options: Sequence[str], unit: str
+) -> list[str]:
+    if not places:
+        return []
+    ours, theirs, best = _chosen(places, options, unit)
+    most = np.bincount(best, minlength=len(options))
+    chosen = f"{options[most.argmax()]} ({most.max() / TIMES:.0%})"
+    cells = row(name, ours, theirs, chosen)
+    return [cells.replace(" | ", f" | {len(places)} | ", 1)]
+
+
+def _chosen(
+    places: Sequence[Mapping[str, Job]], options: Sequence[str], unit: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    runs = [p[DEFAULT] for p in places]
+    units = [r["set"] if unit == "sets" else f"{r['set']} {r['views']}" for r in runs]
+    return choices(gained(places, options), halves(units, TIMES))
 
 
 def gained(
@@ -184,24 +222,25 @@ def row(
     return f"| {name} | {' | '.join(cells)} | {gap} | {chosen} |"
 
 
-def effects(places: Sequence[Mapping[str, Job]], names: Sequence[str]) -> str:
-    """A row per setting: means over tasks; on how many ACC is a point up or down."""
+def effects(results: Sequence[Job], names: Sequence[str]) -> str:
+    """A row per setting: what it gains in the mean, and on how many runs a point."""
     lines = [
-        "| setting | ACC | NMI | ACC over the default | NMI | better | worse |",
-        "|---" * 7 + "|",
+        "| setting | runs | ACC over the default | NMI | a point better | worse |",
+        "|---" * 6 + "|",
     ]
-    for name in names:
+    for name in names[1:]:
+        places = complete(results, [DEFAULT, name])
+        if not places:
+            continue
         acc, information = (
-            np.array([[p[n][m] for n in (name, DEFAULT)] for p in places])
+            np.array([p[name][m] - p[DEFAULT][m] for p in places])
             for m in ("acc", "nmi")
         )
-        more = acc[:, 0] - acc[:, 1]
-        error = more.std() / len(places) ** 0.5
         lines.append(
-            f"| {name} | {acc[:, 0].mean():.3f} | {information[:, 0].mean():.3f} "
-            f"| {more.mean():+.3f} ± {error:.3f} "
-            f"| {(information[:, 0] - information[:, 1]).mean():+.3f} "
-            f"| {(more > 0.01).sum()} | {(more < -0.01).sum()} |"
+            f"| {name} | {len(places)} "
+            f"| {acc.mean():+.3f} ± {acc.std() / len(places) ** 0.5:.3f} "
+            f"| {information.mean():+.3f} "
+            f"| {(acc > 0.01).sum()} | {(acc < -0.01).sum()} |"
         )
     return "\n".join(lines)
 
@@ -240,9 +279,7 @@ def main() -> None:
     ]
     of_tasks = partial(run, options.data)
     results = measure(jobs, of_tasks, TABLE, options.jobs, minutes=options.minutes)
-    places = complete(results, names)
-    if places:
-        print(f"\n{effects(places, names)}\n\n{table(places, options.constants)}")
+    print(f"\n{effects(results, names)}\n\n{table(results, options.constants)}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Constants chosen on a half of the sets: what the choice is worth on the others."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -11,6 +12,24 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import left_out
 from left_out import DEFAULT, choices, complete, gained, halves, settings
 from sagl import SAGL
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """One set of four overlapping groups in two views."""
+    root, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
+    centres = 1.5 * rng.normal(size=(4, 14))
+    for part in ("train", "test"):
+        place = root / "groups" / part
+        place.mkdir(parents=True)
+        labels = rng.permutation(np.arange(80) % 4)
+        x = (centres[labels] + rng.normal(size=(80, 14))).astype(np.float32)
+        np.save(place / "labels.npy", labels)
+        np.save(place / "a.npy", x[:, :8])
+        np.save(place / "b.npy", x[:, 8:])
+    meta = {"views": ["a", "b"], "classes": 4, "train": 80}
+    (root / "groups" / "meta.json").write_text(json.dumps(meta))
+    return root
 
 
 def run_of(task, setting, acc, **more):
@@ -69,15 +88,15 @@ def test_table_tells_luck_from_worth():
         runs += [run_of(n, "vote=2.0", 0.5)]
         runs += [run_of(n, "trust=0.25", 0.9 if n == 0 else 0.48)]
         runs += [run_of(n, "trust=1.0", 0.5)]
-    places = complete(runs, list(settings(["vote", "trust"])))
+    runs.append(run_of(8, DEFAULT, 0.5))
     rows = {
         line.split(" | ")[0].strip("| "): line.split(" | ")[1:]
-        for line in left_out.table(places, ["vote", "trust"]).splitlines()[:9]
+        for line in left_out.table(runs, ["vote", "trust"]).splitlines()[:6]
         if line.startswith("| ")
     }
-    assert rows["vote"][:3] == ["+10.00 ± 0.00", "+10.00 ± 0.00", "0.00"]
-    assert "vote=0.5 (100%)" in rows["vote"][3]
-    ours, theirs = (float(cell.split(" ")[0]) for cell in rows["trust"][:2])
+    assert rows["vote"][:4] == ["8", "+10.00 ± 0.00", "+10.00 ± 0.00", "0.00"]
+    assert "vote=0.5 (100%)" in rows["vote"][4]
+    ours, theirs = (float(cell.split(" ")[0]) for cell in rows["trust"][1:3])
     assert ours > 3
     assert theirs < 0
 
@@ -95,3 +114,17 @@ def test_a_constant_is_moved_alone(constant):
         moved = SAGL(3, random_state=0, **params).resolved(100, 3).as_dict()
         moved |= moved.pop("search")
         assert [k for k in default if default[k] != moved[k]] == [constant]
+
+
+def test_a_search_gone_through_again_finds_the_same(directory):
+    """A setting that the search does not depend on, after the default and alone."""
+    default, free = (
+        {"task": 0, "seed": 0, "setting": name}
+        for name in (DEFAULT, "cluster_sizes=any")
+    )
+    left_out.run(directory, default)
+    again = left_out.run(directory, free)
+    left_out._KEPT.of(-1, 0)
+    alone = left_out.run(directory, free)
+    assert again | {"seconds": 0} == alone | {"seconds": 0}
+    assert again["sizes"] == "any"

@@ -16,6 +16,7 @@ import score as benchmark
 from criteria import COLUMNS, agreement, candidates_of, generalisation, silhouettes
 from sagl import SAGL, Views
 from sagl.evaluation.metrics import nmi
+from sagl.search.config import SearchConfig
 from sagl.search.score import score
 
 
@@ -133,17 +134,35 @@ def test_table_shows_order_regret_and_near_misses():
     assert rows["clarity"] == [
         *["1.00 ± 0.00"] * 2,
         *["0.0 ± 0.0"] * 2,
-        "100%",
-        "100% |",
+        *["100%"] * 2,
+        "20.00 ± 0.00 |",
     ]
     assert rows["silhouette, UMAP"] == [
         *["-1.00 ± 0.00"] * 2,
         *["20.0 ± 0.0"] * 2,
-        "0%",
-        "0% |",
+        *["0%"] * 2,
+        "0.00 ± 0.00 |",
     ]
     assert rows["silhouette"][:2] == ["0.00 ± 0.00"] * 2
     assert rows[benchmark.DELIVERED][:3] == ["–", "–", "20.0 ± 0.0"]
+
+
+def test_the_rule_of_the_fit_takes_what_the_fit_took(views, found, monkeypatch):
+    monkeypatch.setattr(criteria, "embedded", lambda x, seed: x)
+    columns = criteria.criteria(views, 4, found, 0)
+    result = {"columns": columns, "kinds": found.kinds}
+    margin = SearchConfig().size_margin
+    assert benchmark.by_rule(result, "score", margin) == found.delivered
+
+
+def test_a_rule_leaves_balanced_ones_for_clearer_ones():
+    result = result_of("one", "clarity", "umap")
+    columns = result["columns"] | {"affinity": [0.1, 0.4, 0.3], "evidence": [0, 0, 1]}
+    result |= {"columns": columns, "kinds": ["balanced", "balanced", "any"]}
+    assert benchmark.by_rule(result, "affinity alone", 0.05) == 2
+    assert benchmark.by_rule(result, "affinity alone", 0.2) == 1
+    result["kinds"] = ["balanced", "balanced", "k-means"]
+    assert benchmark.by_rule(result, "affinity alone", 0.05) == 1
 
 
 def test_a_criterion_good_everywhere_is_good_where_it_was_not_chosen():
