@@ -7,10 +7,11 @@ Of each task (`tasks.py`) one default fit; all partitions that its search came b
 balanced and of any sizes, and some of k-means are candidates (`criteria.py`). Labels of
 the training samples only score them. Printed are, per criterion, over tasks: the rank
 correlation (Spearman) with ACC and NMI; the regret of its choice, in points below the
-best candidate; the share of tasks on which the choice is within a point of it; and
-what it gains over the choice of the fit itself, in points of (ACC + NMI) / 2. *Rules*
-choose as the fit does: the best balanced candidate by one criterion, unless the best of
-any sizes by `evidence` is clearer by a margin.
+best candidate; the share of tasks on which the choice is within a point of it; the mean
+regret in ACC and NMI where classes are of equal sizes (none three times another) and
+where not; and what the choice gains over that of the fit itself, in points of (ACC +
+NMI) / 2. *Rules* choose as the fit does: the best balanced candidate by one criterion,
+unless the best of any sizes by `evidence` is clearer by a margin.
 
 Then criteria and rules are chosen on a random half of the sets (or of the pairs of a
 set and some of its views), a thousand times over, and judged on the other half by what
@@ -157,12 +158,16 @@ def table(results: Sequence[Job]) -> str:
         missed = [np.array([regret(r, name, t) for r in results]) for t in TRUTHS]
         points = [_mean(100 * m, 1) for m in missed]
         near = [f"{(m <= POINT + 1e-9).mean():.0%}" for m in missed]
-        cells = [name, *order, *points, *near, _mean(more, 2)]
-        rows.append((np.mean(missed), cells))
+        both = 100 * np.mean(missed, axis=0)
+        equal = np.array([r["balanced"] for r in results])
+        kinds = [_mean(both[of], 1) if of.any() else "–" for of in (equal, ~equal)]
+        cells = [name, *order, *points, *near, *kinds, _mean(more, 2)]
+        rows.append((both.mean(), cells))
     lines = [
         "| criterion | ρ with ACC | ρ with NMI | regret in ACC | in NMI "
-        "| within a point in ACC | in NMI | over SAGL's choice |",
-        "|---" * 8 + "|",
+        "| within a point in ACC | in NMI | regret, equal classes | unequal "
+        "| over SAGL's choice |",
+        "|---" * 10 + "|",
     ]
     lines += [f"| {' | '.join(cells)} |" for _, cells in sorted(rows)]
     return "\n".join(lines)
@@ -221,8 +226,13 @@ def main() -> None:
     results = measure(jobs, of_tasks, TABLE, options.jobs, minutes=options.minutes)
     if not results:
         return
+    for r in results:
+        r["balanced"] = task(options.data, r["task"]).is_balanced
     counts = [len(r["kinds"]) for r in results]
-    print(f"\n{len(results)} tasks, {np.mean(counts):.0f} candidates each in the mean")
+    print(
+        f"\n{len(results)} tasks, {sum(r['balanced'] for r in results)} with classes "
+        f"of about equal sizes; {np.mean(counts):.0f} candidates each in the mean"
+    )
     print(f"\n{table(results)}\n\n{on_halves(results)}")
 
 

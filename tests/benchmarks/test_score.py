@@ -123,6 +123,7 @@ def result_of(place, good, bad, delivered=0):
         "views": "a",
         "kinds": kinds,
         "delivered": delivered,
+        "balanced": place != "two",
         "columns": columns,
     }
 
@@ -135,12 +136,14 @@ def test_table_shows_order_regret_and_near_misses():
         *["1.00 ± 0.00"] * 2,
         *["0.0 ± 0.0"] * 2,
         *["100%"] * 2,
+        *["0.0 ± 0.0"] * 2,
         "20.00 ± 0.00 |",
     ]
     assert rows["silhouette, UMAP"] == [
         *["-1.00 ± 0.00"] * 2,
         *["20.0 ± 0.0"] * 2,
         *["0%"] * 2,
+        *["20.0 ± 0.0"] * 2,
         "0.00 ± 0.00 |",
     ]
     assert rows["silhouette"][:2] == ["0.00 ± 0.00"] * 2
