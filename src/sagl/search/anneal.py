@@ -30,7 +30,7 @@ from sagl.search.space import Space, affinity, mean_of, one_hot, row_stochastic
 Sizes = Literal["balanced", "any"]  # of clusters
 
 _BALANCE_ROUNDS = 3  # of Sinkhorn's, in each step: clusters need not be equal
-_NEW_GRAPHS = 3  # how often the graph of z is built; from labels that are there once
+_NEW_GRAPHS = 3  # how often the graph of z is built anew: once finds worse clusters
 _AGAIN = 0.4  # of the steps are enough for labels that are there
 
 
@@ -42,19 +42,17 @@ def anneal(
     steps: int | None = None,
     hot: float | None = None,
     first_graph: float = 0.4,
-    new_graphs: int = _NEW_GRAPHS,
     sizes: Sizes = "balanced",
 ) -> Tensor:
     """Labels (n,) that soft labels Y, (n, C), condense to.
 
-    ``first_graph`` is the share of the steps after which the graph of z joins,
-    ``new_graphs`` how often it is built.
+    ``first_graph`` is the share of the steps after which the graph of z joins.
     """
     steps = steps or space.config.steps
     hot, cold = hot or space.config.hot, space.config.cold
     first = round(first_graph * steps)
     graph = space.graph
-    every = max(1, -(-(steps - first) // new_graphs))
+    every = max(1, -(-(steps - first) // _NEW_GRAPHS))
     for step in range(steps):
         centred = Y - Y.mean(dim=0)
         z = [fit.left_out(centred) for fit in space.fits]
@@ -81,7 +79,6 @@ def reanneal(
         hot=config.warm,
         steps=steps or round(_AGAIN * config.steps),
         first_graph=0.0,
-        new_graphs=1,
         sizes=sizes,
     )
 
@@ -175,6 +172,6 @@ def _sinkhorn_assignment(p: Tensor, temperature: float, sizes: Sizes) -> Tensor:
 
 def _with_graph_of(z: Sequence[Tensor], space: Space) -> CSR:
     """Half the graph of the features, half that of the linear features z."""
-    mean = space.mean(z)
-    learned = affinity(mean / mean.std(dim=0).clamp_min(1e-6), space.neighbours)
+    scaled = [part / part.std(dim=0).clamp_min(1e-6) for part in z]
+    learned = affinity(space.side_by_side(scaled), space.neighbours)
     return mean_of(space.graph, row_stochastic(learned))
