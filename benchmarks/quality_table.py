@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sagl.experiments.table import COLUMNS, Row, cells, markdown_table
+from sagl.experiments.table import Row, cells, markdown_table
 
 PROBE, SAGL, TURTLE = "linear-probe", "sagl", "turtle"
 MEASURES = ("acc", "nmi", "ari")
@@ -27,8 +27,7 @@ def markdown(tables: Tables) -> str:
     lines = []
     for name, rows in tables.items():
         shown = [row for row in rows if not _is_skipped(row)]
-        for row, line in zip(shown, cells(shown), strict=True):
-            cell = dict(zip(COLUMNS, line, strict=True))
+        for row, cell in zip(shown, cells(shown), strict=True):
             worst = "" if row.worst_acc is None else f"{row.worst_acc:.3f}"
             scores = [cell[measure.upper()] for measure in MEASURES]
             times = [cell[column] for column in TIMES]

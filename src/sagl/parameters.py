@@ -32,6 +32,18 @@ _NOT_FREE = (
     *("checkpoint_dir", "checkpoint_seconds"),
 )
 
+# Under what the command line lists those that are free.
+_PANELS = {
+    "The clusters": ("recipe", "refine", "cluster_sizes", "n_restarts"),
+    "The network": (
+        *("gamma", "beta", "dropout", "alpha", "graph", "gate", "gate_input"),
+        *("pseudo_label", "alignment", "normalize", "width", "self_loops", "n_anchors"),
+    ),
+    "The training": (
+        *("learning_rate", "batch_size", "epochs", "steps", "tolerance", "patience"),
+    ),
+}
+
 
 @dataclass(eq=False, repr=False)
 class Parameters:
@@ -166,6 +178,7 @@ class Parameter(NamedTuple):
     default: Any
     values: tuple[str, ...]  # those that there are, if the docstring lists them
     help: str
+    panel: str  # under which the command line lists it
 
     @property
     def is_whole(self) -> bool:
@@ -186,8 +199,9 @@ def sagl_parameters() -> dict[str, Parameter]:
         if field.name not in _NOT_FREE:
             # A test sees to it that each has its help.
             values, text = described.get(field.name, ((), ""))
+            panel = next((p for p, names in _PANELS.items() if field.name in names), "")
             parameters[field.name] = Parameter(
-                field.name, str(field.type), field.default, values, text
+                field.name, str(field.type), field.default, values, text, panel
             )
     return parameters
 

@@ -62,8 +62,14 @@ def test_methods_with_parameters_and_class_names(tmp_path):
         (["--data", "x", "--view", "a=b.npy"], "give --data, or --view and --labels"),
         (["--data", "nowhere"], "nowhere: there is no directory train in it"),
         (["--data", "SPLIT", "--methods", "kmean"], "no method 'kmean'; there are"),
-        (["--data", "SPLIT", "--seeds", "0"], "seeds must be at least 1; got 0"),
-        (["--data", "SPLIT", "--jobs", "0"], "--jobs must be at least 1; got 0"),
+        (
+            ["--data", "SPLIT", "--seeds", "0"],
+            "seeds must be a whole number of at least 1; got 0",
+        ),
+        (
+            ["--data", "SPLIT", "--jobs", "0"],
+            "--jobs must be a whole number of at least 1",
+        ),
         (["--data", "SPLIT", "--views", "x"], "there is no view 'x', only narrow"),
     ],
 )

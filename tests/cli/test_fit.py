@@ -1,6 +1,7 @@
 """``sagl fit`` with clusters of free sizes, and what ``sagl info`` says of them."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -97,3 +98,26 @@ def test_a_number_or_a_word(sagl_cli, options, tmp_path):
     assert code == 2
     assert "batch_size" in error
     assert error.count("\n") == 1
+
+
+def test_help_is_in_panels_with_room_for_what_options_mean(sagl_cli, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = sagl_cli("fit", "--help")[1]
+    of = {}
+    for line in shown.splitlines():
+        if line.startswith("╭"):
+            panel = line.strip("╭─╮ ")
+        if found := re.match(r"│[* ]+(--[\w-]+)", line):
+            of[found[1]] = panel
+            if panel not in ("Options", "Arguments"):
+                meaning = re.search(r"(?:<\w+>|[A-Z][A-Z=,…]*)  +", line)
+                assert 78 - meaning.end() >= 28, line
+    for name, parameter in sagl_parameters().items():
+        assert of[option_of(name)] == parameter.panel, name
+    assert of["--view"] == of["--backbone"] == "The data"
+    assert of["--clusters"] == of["--recipe"] == "The clusters"
+    assert of["--out"] == of["--device"] == "The run"
+    assert set(of.values()) == {
+        *("The data", "The clusters", "The network", "The training", "The run"),
+        "Options",  # --help itself
+    }

@@ -1,16 +1,19 @@
 """The command line end to end: what it writes, what it prints, what it refuses."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from scipy.sparse import load_npz
 
 import sagl
 from sagl import SAGL
+from sagl.cli.main import COMMANDS, app
 from tests.conftest import clustered_views
 
 
@@ -274,3 +277,31 @@ def test_usage_errors_exit_with_2(sagl_cli):
 
 def test_package_is_marked_as_typed():
     assert (Path(sagl.__file__).parent / "py.typed").exists()
+
+
+def commands(group=None, path=()):
+    """Every command with the words that it is called by."""
+    group = typer.main.get_command(app) if group is None else group
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands()))
+def test_help_ends_with_an_example_that_is_understood(sagl_cli, path, command):
+    _, shown, _ = sagl_cli(*path, "--help")
+    *_, title, example = [line.strip() for line in shown.splitlines() if line.strip()]
+    assert title == "Example:"
+    program, *words = shlex.split(example)
+    assert (program, *words[: len(path)]) == ("sagl", *path)
+    command.make_context(example, words[len(path) :])  # refuses what it does not know
+
+
+def test_help_groups_commands_by_what_people_want(sagl_cli):
+    shown = sagl_cli("--help")[1]
+    places = [shown.index(f"─ {panel} ─") for panel in (*COMMANDS, "Features")]
+    assert places == sorted(places)
+    assert list(COMMANDS) == ["Cluster", "Look", "Compare", "Features"]
+    assert shown.index("│ store ") > places[-1]

@@ -96,8 +96,14 @@ def test_list(sagl_cli):
         (["pets", "--root", "x", "--views", "a"], "--views goes with --features"),
         (["pets", "--root", "x", "--methods", "kmean"], "no method 'kmean'"),
         (["pets", "--root", "x", "--epochs", "0"], "epochs"),
-        (["pets", "--root", "x", "--seeds", "0"], "--seeds must be at least 1; got 0"),
-        (["pets", "--root", "x", "--jobs", "0"], "--jobs must be at least 1; got 0"),
+        (
+            ["pets", "--root", "x", "--seeds", "0"],
+            "--seeds must be a whole number of at least 1",
+        ),
+        (
+            ["pets", "--root", "x", "--jobs", "0"],
+            "--jobs must be a whole number of at least 1",
+        ),
     ],
 )
 def test_bad_input_is_one_line(sagl_cli, tmp_path, monkeypatch, arguments, line):

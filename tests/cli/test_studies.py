@@ -55,8 +55,14 @@ def test_bad_input_is_one_line(command, tmp_path, sagl_cli):
     clusters = COMMANDS[command][:4] if command == "sweep" else ()
     for options, line in (
         ((), "nothing to compare on"),
-        (("--data", split, "--jobs", "0"), "--jobs must be at least 1; got 0"),
-        (("--data", split, "--seeds", "0"), "seeds must be at least 1; got 0"),
+        (
+            ("--data", split, "--jobs", "0"),
+            "--jobs must be a whole number of at least 1; got 0",
+        ),
+        (
+            ("--data", split, "--seeds", "0"),
+            "seeds must be a whole number of at least 1; got 0",
+        ),
         (("--data", split, "--param", "x=1"), "'x' cannot be set here"),
         (("--data", split, "--views", "x"), "there is no view 'x'"),
     ):

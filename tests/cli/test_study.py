@@ -1,23 +1,26 @@
 """What the commands that run experiments share."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
 import typer
-from rich.text import Text
 
 from sagl.baselines import Method
 from sagl.cli.study import (
     Running,
-    _fitting,
     _notes,
     find_data,
+    fitting_widths,
     parse_pairs,
     parse_values,
     show_runs,
     show_study,
 )
+from sagl.experiments.compare import Comparison
+from sagl.experiments.study import Study
 from sagl.experiments.table import Row
+from sagl.features.split import find_source
 from tests.experiments.small_runs import write_split
 
 
@@ -41,13 +44,13 @@ def test_values():
         parse_values("--gamma", "1,,2")
 
 
-def test_columns_are_shared_out_by_width():
-    columns = ["views", "ACC", "NMI", "a wider column", ""]
-    cells = [[Text(text) for text in ("a + b", "0.9", "0.8", "1", "note")]]
-    places = range(1, 5)
-    assert _fitting(columns, cells, places, 1, 200) == [[1, 2, 3, 4]]
-    assert _fitting(columns, cells, places, 1, 20) == [[1, 2], [3], [4]]
-    assert _fitting(columns, cells, [1, 2, 3], 1, 1) == [[1], [2], [3]]
+def test_columns_are_whole_or_broken_between_words_or_left_out():
+    columns = [["method", "SAGL (paper)"], ["ACC", "0.912 ±0.003"], ["to TURTLE", "7"]]
+    assert fitting_widths(columns, 40) == [13, 13, 10]
+    assert fitting_widths(columns, 38) == [12, 6, 6]
+    assert fitting_widths(columns, 22) == [7, 6, 6]
+    assert fitting_widths(columns, 21) == [12, 6]
+    assert fitting_widths(columns, 1) == [7, 6]
 
 
 class Shown:
@@ -66,7 +69,7 @@ class Shown:
 
     def table(self):
         lines = [["[A]", "**0.9**", "", ""], ["B", "", "", "failed"]]
-        return ["method", "ACC", "NMI", ""], [*lines, ["C", "1.0", "0.8", ""]], 1
+        return ["method", "ACC", "NMI", ""], [*lines, ["C", "1.0", "0.8", ""]]
 
     def heading(self):
         return "a heading"
@@ -111,7 +114,7 @@ def test_an_interruption_says_how_to_go_on(capsys):
 
 
 def test_jobs_are_checked():
-    with pytest.raises(ValueError, match="--jobs must be at least 1; got 0"):
+    with pytest.raises(ValueError, match="--jobs must be a whole number of at least 1"):
         Running(jobs=0)
 
 
@@ -153,3 +156,42 @@ def test_a_directory_and_some_of_its_views(tmp_path):
         find_data(directory, None, ["a=x.npy"], None, None, None)
     with pytest.raises(ValueError, match="nothing to compare on"):
         find_data(None, None, None, None, None, None)
+
+
+METHODS = ("k-means", "linear probe", "ICCE (ensemble of TEMI)")
+ROWS = [
+    Row(
+        *(name, name, name == "linear probe", 2),
+        mean={m: 0.9 for m in ("acc", "nmi", "ari", "ami", "score")},
+        sd={m: 0.01 for m in ("acc", "nmi", "ari", "ami", "score")},
+        clusters=3.0,
+        seconds=1234.5,
+        peak_mib=1500.0,
+        to_kmeans_plus_10=12.5,
+    )
+    for name in METHODS
+]
+
+
+@pytest.mark.parametrize("width", [100, 80, 60])
+def test_a_comparison_is_one_table_without_empty_columns(
+    tmp_path, monkeypatch, capsys, width
+):
+    """Where the terminal is narrow, what is missing is named."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(Study, "rows", lambda self: ROWS)
+    source = find_source(write_split(tmp_path / "split"))
+    study = Comparison(source, [], tmp_path)
+    show_study(study, ["table.md"])
+    shown = capsys.readouterr().out
+    lines = [line for line in shown.splitlines() if not line.startswith("kept in")]
+    assert max(map(len, lines)) <= width
+    assert sum(set(line) <= set("─ ") and "─" in line for line in lines) == 1
+    assert "published" not in shown
+    assert "TURTLE" not in shown
+    assert study.columns.index("published") > 0  # it is one, where there are figures
+    missing = re.search(r"in table.md alone: ([^\n]*)", shown)
+    assert (missing is None) == (width == 100)
+    words = shown.split()
+    assert words.count("ACC") == words.count("NMI") == 1
+    assert words.count("0.900") == 3 * 5

@@ -14,6 +14,8 @@ def ablate(options: StudyOptions) -> None:
 
     Labels only score, and there need not be any. Runs are kept in DIR: the same command
     takes up what was interrupted.
+
+    Example: sagl ablate --data pets --param steps=500 --out ablation
     """
     from sagl.experiments.compare import Ablation
 

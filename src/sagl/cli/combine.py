@@ -19,6 +19,8 @@ def combine(
     The choice is made without labels: by how well all views, whether fitted or not,
     predict the clusters. Runs are kept in DIR: the same command takes up what was
     interrupted.
+
+    Example: sagl combine --data pets --clusters 37 --max-views 2
     """
     from sagl.experiments.compare import Combination
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def compare(
     options: StudyOptions,
     methods: str = option(
-        "all", "all, or NAME,NAME,…; module:Class takes a class of your own."
+        "all",
+        "all, or some by name; module:Class takes a class of your own.",
+        metavar="NAME,…",
     ),
     param: list[str] | None = option(
         None,
@@ -37,6 +39,8 @@ def compare(
 
     Labels only score, except in rows that say otherwise. Runs are kept in DIR: the same
     command takes up what was interrupted.
+
+    Example: sagl compare --data pets --methods all --seeds 5 --out comparison
     """
     from sagl.experiments.compare import Comparison
 

@@ -10,27 +10,10 @@ from typing import Any
 
 import typer
 
-from sagl.cli.options import JSON, answer, option, say, show_table
+from sagl.cli.options import option, say, show_table, takes
 from sagl.cli.report import report_progress
 
 TSNE_ROWS = 200  # in the figures of the demo's report, which is to be quick
-
-
-def demo(
-    out: Path | None = option(
-        None, "Where to write the run; by default a new directory here."
-    ),
-    seed: int = option(0, "The first of the seeds."),
-    as_json: bool = JSON,
-) -> None:
-    """Cluster handwritten digits seen through three views; takes a minute or two."""
-    from sagl.experiments.digits import free_directory, run_demo
-
-    directory = free_directory(Path("sagl-demo")) if out is None else out
-    watched = sys.stderr.isatty()
-    result = run_demo(directory, seed, verbose=watched)
-    result["report"] = write_demo_report(directory, quiet=not watched)
-    answer(result, as_json, _show)
 
 
 def write_demo_report(directory: Path, *, quiet: bool) -> str | None:
@@ -74,8 +57,25 @@ def _show(result: dict[str, Any]) -> None:
 
 
 def _cells(scores: list[dict[str, Any]]) -> list[str]:
-    cells = []
-    for measure in ("acc", "nmi", "ari"):
-        values = [run[measure] for run in scores]
-        cells.append(f"{mean(values):.3f} ± {pstdev(values):.3f}")
+    columns = [[run[measure] for run in scores] for measure in ("acc", "nmi", "ari")]
+    cells = [f"{mean(values):.3f} ± {pstdev(values):.3f}" for values in columns]
     return [*cells, "/".join(str(run["n_clusters"]) for run in scores)]
+
+
+@takes(show=_show)
+def demo(
+    out: Path | None = option(
+        None, "Where to write the run; by default a new directory here.", metavar="RUN"
+    ),
+    seed: int = option(0, "The first of the seeds."),
+) -> dict[str, Any]:
+    """Cluster handwritten digits seen through three views; takes a minute or two.
+
+    Example: sagl demo --out digits
+    """
+    from sagl.experiments.digits import free_directory, run_demo
+
+    directory = free_directory(Path("sagl-demo")) if out is None else out
+    watched = sys.stderr.isatty()
+    result = run_demo(directory, seed, verbose=watched)
+    return {**result, "report": write_demo_report(directory, quiet=not watched)}

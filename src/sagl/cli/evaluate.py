@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sagl.cli.options import (
-    JSON,
-    loaded,
-    option,
-    print_json,
-    say,
-    show_table,
-    takes,
-)
+from sagl.cli.options import LABELS, loaded, option, say, show_table, takes
 
 if TYPE_CHECKING:
     from sagl.estimator import SAGL
@@ -30,36 +22,42 @@ _NAMES = {
 }
 
 
-@takes(loaded)
+def _show(scores: dict[str, Any]) -> None:
+    columns = {"score": scores}
+    if "sorted" in scores:
+        columns = {"shuffled": scores, "sorted by class": scores["sorted"]}
+    rows = [
+        [
+            name,
+            *(
+                f"{c[key]:{'d' if key == 'n_clusters' else '.4f'}}"
+                for c in columns.values()
+            ),
+        ]
+        for key, name in _NAMES.items()
+    ]
+    title = f"{scores['run']}, {scores['protocol']} protocol"
+    show_table(f"{title}, {scores['n_samples']:,} samples", ["measure", *columns], rows)
+    if "sorted" in scores:
+        say(f"{scores['note']}: class order alone is worth {scores['gap']:+.4f}")
+
+
+@takes(loaded, show=_show)
 def evaluate(
     opened: tuple[Path, SAGL, Joined],
-    labels: Path | None = option(
-        None, "True labels, one per sample: they only score. By default the store's."
-    ),
+    labels: Path | None = LABELS,
     protocol: str = option(
         "inductive", "inductive, transductive, or batch (depends on the order)."
     ),
-    as_json: bool = JSON,
-) -> None:
-    """Score a run's predictions for views with known labels."""
+) -> dict[str, Any]:
+    """Score a run's predictions for views with known labels.
+
+    Example: sagl evaluate run --view dino=d.npy --view clip=c.npy --labels y.csv
+    """
     from sagl.evaluation.protocols import evaluate as score
     from sagl.features.split import true_labels
 
     run, model, given = opened
     truth = true_labels(given, labels)
     scores = score(model, given.views, truth, protocol)  # type: ignore[arg-type]
-    if as_json:
-        print_json(scores)
-        return
-    columns = {"score": scores}
-    if protocol == "batch":
-        columns = {"shuffled": scores, "sorted by class": scores["sorted"]}
-    forms = {"n_clusters": "d"}
-    rows = [
-        [name, *(f"{c[key]:{forms.get(key, '.4f')}}" for c in columns.values())]
-        for key, name in _NAMES.items()
-    ]
-    title = f"{run}, {protocol} protocol, {len(truth):,} samples"
-    show_table(title, ["measure", *columns], rows)
-    if protocol == "batch":
-        say(f"{scores['note']}: class order alone is worth {scores['gap']:+.4f}")
+    return {"run": str(run), "n_samples": len(truth), **scores}

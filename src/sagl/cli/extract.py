@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import typer
+from typing import Any
 
 from sagl.cli.options import (
     BACKBONES,
-    JSON,
+    argument,
     extraction,
     option,
-    print_json,
+    say,
     taken_up,
     takes,
 )
 
-if TYPE_CHECKING:
-    from sagl.features.extraction import Extraction
+
+def _show(done: dict[str, Any]) -> None:
+    if not done["complete"]:
+        say(
+            "this part is done; the last process finishes the store, or: sagl store "
+            f"merge {done['store']}"
+        )
+        return
+    for name, view in done["views"].items():
+        say(f"{name}: {view['rows']:,} rows of {view['dim']} {view['dtype']}")
+    say(f"{done['samples']:,} samples in {done['store']}")
+    if done["skipped"]:
+        skipped = f"{done['store']}/skipped.csv"
+        say(f"{done['skipped']:,} could not be used: {skipped} says why")
 
 
-@takes(extraction)
+@takes(extraction, show=_show)
 def extract(
     options: dict[str, Any],
-    source: str = typer.Argument(
+    source: str = argument(
         ...,
-        metavar="SOURCE",
-        help="A folder of images, a list of files, a table, tar shards, a file of "
-        "texts, or the name of a data set.",
+        "A folder of images, a list of files, a table, tar shards, a file of texts, or "
+        "the name of a data set.",
+        "SOURCE",
     ),
     out: Path = option(..., "The feature store; may be there.", metavar="STORE"),
     backbone: list[str] | None = BACKBONES,
@@ -42,44 +52,18 @@ def extract(
         "say, else all.",
         metavar="I/N",
     ),
-    as_json: bool = JSON,
-) -> None:
+) -> dict[str, Any]:
     """Turn samples into features, one view per backbone, and write them to STORE.
 
     Views that STORE has already stay as they are. What was interrupted is taken up by
     the same command. Samples that cannot be read are listed in STORE/skipped.csv.
+
+    Example: sagl extract photos --backbone dinov2-s --backbone clip-b32 --out store
     """
     from sagl.environment import share_of_process
     from sagl.features.extraction import extract_source
 
-    share = share_of_process(shard)
+    options |= {"dtype": dtype, "batch_size": batch_size}
+    options["share"] = share_of_process(shard)
     with taken_up():
-        done = extract_source(
-            source,
-            backbone or [],
-            out,
-            dtype=dtype,
-            batch_size=batch_size,
-            share=share,
-            **options,
-        )
-    if as_json:
-        print_json(done.as_dict())
-    else:
-        _show(done, share)
-
-
-def _show(done: Extraction, share: tuple[int, int]) -> None:
-    if not done.complete:
-        typer.echo(
-            f"part {share[0]} of {share[1]} is done; the last process finishes "
-            f"the store, or: sagl store merge {done.store}"
-        )
-        return
-    for name, view in done.views.items():
-        typer.echo(f"{name}: {view['rows']:,} rows of {view['dim']} {view['dtype']}")
-    typer.echo(f"{done.samples:,} samples in {done.store}")
-    if done.skipped:
-        typer.echo(
-            f"{done.skipped:,} could not be used: {done.store}/skipped.csv says why"
-        )
+        return extract_source(source, backbone or [], out, **options).as_dict()

@@ -11,24 +11,16 @@ from sagl.cli.options import (
     BACKBONES,
     FILES,
     JOIN,
-    JSON,
     VIEWS,
-    answer,
     argument,
     extraction,
     listed,
     option,
+    running,
     taken_up,
     takes,
 )
 from sagl.parameters import Parameter, option_of, sagl_parameters
-
-_EFFORT = "How good, how long"  # panels of --help
-_NETWORK = "Network and loss"
-_OF_EFFORT = (
-    *("recipe", "refine", "cluster_sizes", "n_restarts", "epochs", "steps"),
-    *("batch_size", "tolerance", "patience", "n_anchors"),
-)
 
 
 def model_parameters(**given: Any) -> dict[str, Any]:
@@ -43,24 +35,20 @@ def _number_or_word(value: Any) -> Any:
 
 
 def _option(parameter: Parameter) -> inspect.Parameter:
-    name, default = parameter.name, parameter.default
+    default, help = parameter.default, parameter.help
     types = {"bool": bool, "float": float, "int": int}
     of = [types[part] for part in parameter.annotation.split(" | ") if part in types]
     made: Any = of[0] if of and not isinstance(default, str) else str
-    flag = option_of(name)
+    flag = option_of(parameter.name)
     if made is bool:
         flag += flag.replace("--", "/--no-", 1)
-    words = parameter.values or (("N", default) if of and made is str else ())
-    info = option(
-        default,
-        parameter.help,
-        flag,
-        panel=_EFFORT if name in _OF_EFFORT else _NETWORK,
-        metavar="|".join(words) or None,
-    )
+    if parameter.values:  # not where they would leave no room for the help
+        help = f"{', '.join(parameter.values)}. {help}"
+    metavar = ("N" if of else "WORD") if made is str else None
+    info = option(default, help, flag, panel=parameter.panel, metavar=metavar)
     made = made | None if default is None else made
     kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=info, annotation=made)
+    return inspect.Parameter(parameter.name, kind, default=info, annotation=made)
 
 
 vars(model_parameters)["__signature__"] = inspect.Signature(
@@ -68,31 +56,34 @@ vars(model_parameters)["__signature__"] = inspect.Signature(
 )
 
 
-@takes(model_parameters, extraction)
+@takes(model_parameters, extraction, show=show)
 def fit(
     params: dict[str, Any],
     options: dict[str, Any],
-    clusters: str = option(..., "The number of clusters, or auto.", metavar="N|auto"),
-    out: Path = option(..., "The run directory.", metavar="RUN"),
     source: str | None = argument(
         None,
         "Samples for --backbone, e.g. a folder of images, or a feature store.",
         "[SOURCE]",
     ),
-    seed: int = option(0, "Seed of everything random."),
-    graph_file: bool | None = option(
-        None, "Write graph.npz; by default up to 50,000 samples."
-    ),
-    as_json: bool = JSON,
     view: list[str] | None = FILES,
     backbone: list[str] | None = BACKBONES,
     views: str | None = VIEWS,
     join: str | None = JOIN,
-) -> None:
+    clusters: str = option(
+        ..., "How many, or auto.", panel="The clusters", metavar="N"
+    ),
+    out: Path = running(..., "The run directory.", metavar="RUN"),
+    seed: int = running(0, "Seed of everything random."),
+    graph_file: bool | None = running(
+        None, "Write graph.npz; by default up to 50,000 samples."
+    ),
+) -> dict[str, Any]:
     """Learn clusters from views and write them to RUN.
 
     The views are files (--view), a feature store, or extracted from samples into
     RUN/features (--backbone). What was interrupted is taken up by the same command.
+
+    Example: sagl fit --view dino=dino.npy --view clip=clip.npy --clusters 10 --out run
     """
     from sagl.estimator import SAGL
     from sagl.experiments.fit import fit_run, run_input
@@ -102,30 +93,12 @@ def fit(
     n_clusters = _number_or_word(clusters)
     if isinstance(n_clusters, str) and n_clusters != "auto":
         raise ValueError(f"--clusters must be a number or auto; got {clusters!r}")
-    model = SAGL(
-        n_clusters,
-        random_state=seed,
-        device=options["device"],
-        verbose=options["progress"],
-        **params,
-    )
+    shared = {"device": options["device"], "verbose": options["progress"]}
+    model = SAGL(n_clusters, random_state=seed, **shared, **params)
+    options |= {"names": listed(views), "join": join}
+    options["accept"] = model.resolved  # not after hours of extraction
     with taken_up("the run"):
-        given = run_input(
-            out,
-            source,
-            view,
-            backbone,
-            names=listed(views),
-            join=join,  # type: ignore[arg-type]
-            accept=model.resolved,  # not after hours of extraction
-            **options,
-        )
-        fit_run(
-            model,
-            given.views,
-            out,
-            graph=graph_file,
-            ids=given.ids,
-            source=given.source,
-        )
-    answer(describe(out), as_json, show)
+        given = run_input(out, source, view, backbone, **options)
+        known: dict[str, Any] = {"ids": given.ids, "source": given.source}
+        fit_run(model, given.views, out, graph=graph_file, **known)
+    return describe(out)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-import typer
-from rich.console import Console
-from rich.table import Table
+from typing import Any
 
 from sagl.cli.options import (
     DEVICE,
     JOIN,
     JSON,
+    LABELS,
     RUN,
     STORE,
+    option,
     print_json,
+    say,
+    show_table,
 )
 
 _NAMES = {
@@ -38,38 +39,34 @@ _NAMES = {
 def graph(
     run: Path = RUN,
     store: Path | None = STORE,
-    view: list[str] | None = typer.Option(
+    view: list[str] | None = option(
         None,
+        "The view whose graph is wanted; by default that of all together. NAME=FILE "
+        "gives samples, as for sagl predict; by default those that the run was fitted "
+        "on. Repeat.",
         metavar="NAME",
-        help="The view whose graph is wanted; by default that of all together. "
-        "NAME=FILE gives samples, as for sagl predict; by default those that the "
-        "run was fitted on. Repeat.",
     ),
-    out: Path | None = typer.Option(
-        None, help=".npz (SciPy CSR), .parquet or .csv (edges), .graphml or .gexf."
-    ),
-    labels: Path | None = typer.Option(
+    out: Path | None = option(
         None,
-        help="True labels, one per sample: they only score. By default the store's.",
+        ".npz (SciPy CSR), .parquet or .csv (edges), .graphml or .gexf.",
+        metavar="FILE",
     ),
+    labels: Path | None = LABELS,
     join: str | None = JOIN,
     device: str = DEVICE,
     as_json: bool = JSON,
 ) -> None:
-    """Write or measure the sparse graph: who attends to whom."""
+    """Write or measure the sparse graph: who attends to whom.
+
+    Example: sagl graph run --out graph.graphml
+    """
     from sagl.evaluation.graphs import graph_measures
     from sagl.report.graph_file import check_graph_path, open_graph, write_graph
 
     if out is not None:
         check_graph_path(out)
-    opened = open_graph(
-        run,
-        store=store,
-        views=view or (),
-        join=join or "error",
-        labels=labels,
-        device=device,
-    )
+    given: dict[str, Any] = {"store": store, "views": view or (), "labels": labels}
+    opened = open_graph(run, **given, join=join or "error", device=device)
     measures = {}
     if as_json or out is None:  # before anything is written: it may refuse the labels
         measures = graph_measures(opened.weights, opened.labels).as_dict()
@@ -79,13 +76,11 @@ def graph(
         print_json({"out": None if out is None else str(out), **measures})
     elif out is not None:
         n, edges = len(opened.ids), opened.weights.count_nonzero()
-        typer.echo(f"{n:,} samples and {edges:,} edges in {out}")
+        say(f"{n:,} samples and {edges:,} edges in {out}")
     else:
-        table = Table(title=f"graph of {run}")
-        table.add_column("measure")
-        table.add_column("value", justify="right")
-        for key, value in measures.items():
-            if value is not None:
-                form = "," if isinstance(value, int) else ".4f"
-                table.add_row(_NAMES[key], f"{value:{form}}")
-        Console().print(table)
+        rows = [
+            [_NAMES[key], f"{value:{',' if isinstance(value, int) else '.4f'}}"]
+            for key, value in measures.items()
+            if value is not None
+        ]
+        show_table(f"graph of {run}", ("measure", "value"), rows)

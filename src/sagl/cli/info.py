@@ -8,12 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from sagl.cli.options import JSON, RUN, answer
-
-
-def info(run: Path = RUN, as_json: bool = JSON) -> None:
-    """Show what a run is: its views, settings, clusters and last record."""
-    answer(describe(run), as_json, show)
+from sagl.cli.options import RUN, takes
 
 
 def describe(run: Path) -> dict[str, Any]:
@@ -48,54 +43,60 @@ def describe(run: Path) -> dict[str, Any]:
 
 def show(facts: dict[str, Any]) -> None:
     """The same facts for people."""
-    record = facts["last_record"]
-    sizes = sorted(facts["cluster_sizes"])
-    table = Table(show_header=False, title=f"run {facts['run']}")
-    table.add_column(style="bold")
-    table.add_column()
+    from sagl.search.config import SearchConfig
+    from sagl.search.count import ClusterCount
+
+    record, sizes = facts["last_record"], sorted(facts["cluster_sizes"])
+    names = [view["name"] for view in facts["views"]]
+    settings = dict(facts["settings"])
+    default = SearchConfig().as_dict()
+    search = settings.pop("search", {}).items()
+    found = (
+        f"{facts['n_clusters_found']} of {facts['n_clusters']} in use, sizes "
+        f"{sizes[0]:,} to {sizes[-1]:,}, median {sizes[len(sizes) // 2]:,}"
+    )
+    if facts["size_choice"] is not None:
+        found += f" ({facts['size_choice']})"
     rows = {
         "samples": f"{facts['n_samples']:,}",
         "views": ", ".join(f"{v['name']} ({v['width']})" for v in facts["views"]),
-        "clusters": f"{facts['n_clusters_found']} of {facts['n_clusters']} in use, "
-        f"sizes {sizes[0]:,} to {sizes[-1]:,}, median {sizes[len(sizes) // 2]:,}",
+        "clusters": found,
         "mean confidence": f"{facts['mean_confidence']:.3f}",
         "anchors": f"{facts['anchors']:,} samples that new ones attend to",
         "recipe": facts["recipe"],
-        "settings": ", ".join(
-            f"{k}={v}" for k, v in facts["settings"].items() if k != "search"
-        ),
+        "settings": ", ".join(f"{k}={v}" for k, v in settings.items()),
+        # Numbers of the search that are not those of today's default.
+        "search": ", ".join(f"{k}={v}" for k, v in search if default.get(k) != v),
         "files": ", ".join(sorted(p.name for p in Path(facts["run"]).iterdir())),
     }
     if record is not None:
         rows["training"] = f"{facts['n_steps']:,} steps, {record['epoch']:,} epochs"
-        if not facts["settings"]["refine"]:
+        if not settings["refine"]:
             moved = f"{record['changed']:.1%} of samples still moved at the end"
             rows["training"] += f"; {moved}"
-        shares = zip(facts["views"], record["sparsity"], strict=True)
-        kept = ", ".join(f"{view['name']} {share:.2%}" for view, share in shares)
-        rows["graph"] = f"{kept} of all pairs kept"
-    changed = _changed(facts["settings"].get("search", {}))
-    if changed:
-        rows["search"] = ", ".join(f"{k}={v}" for k, v in changed.items())
+        rows["graph"] = f"{_each(names, record['sparsity'], '.2%')} of all pairs kept"
     if facts["view_weights"] is not None:
-        rows["weights"] = ", ".join(
-            f"{v['name']} {weight:.0%}"
-            for v, weight in zip(facts["views"], facts["view_weights"], strict=True)
-        )
-    if facts["size_choice"] is not None:
-        rows["clusters"] += f" ({facts['size_choice']})"
+        rows["weights"] = _each(names, facts["view_weights"], ".0%")
     if facts["cluster_count"] is not None:
-        from sagl.search.count import ClusterCount
-
         rows["estimated"] = ClusterCount.from_dict(facts["cluster_count"]).in_words()
+    table = Table(show_header=False, title=f"run {facts['run']}")
+    table.add_column(style="bold")
+    table.add_column()
     for name, value in rows.items():
-        table.add_row(name, value)
+        if value:
+            table.add_row(name, value)
     Console().print(table)
 
 
-def _changed(search: dict[str, Any]) -> dict[str, Any]:
-    """Numbers of the search that are not those of today's default."""
-    from sagl.search.config import SearchConfig
+def _each(names: list[str], values: list[float], form: str) -> str:
+    pairs = zip(names, values, strict=True)
+    return ", ".join(f"{name} {value:{form}}" for name, value in pairs)
 
-    default = SearchConfig().as_dict()
-    return {k: v for k, v in search.items() if default.get(k) != v}
+
+@takes(show=show)
+def info(run: Path = RUN) -> dict[str, Any]:
+    """Show what a run is: its views, settings, clusters and last record.
+
+    Example: sagl info run
+    """
+    return describe(run)

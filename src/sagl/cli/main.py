@@ -10,25 +10,30 @@ from typing import Any
 import typer
 
 from sagl import __version__
+from sagl.cli.options import add_command
 from sagl.cli.store import store
 
-# Each is a function of the file that has its name; in the order of --help.
-COMMANDS = (
-    *("demo", "extract", "fit", "predict", "evaluate", "graph", "report", "compare"),
-    *("ablate", "sensitivity", "combine", "sweep", "reproduce", "views", "backbones"),
-    "info",
-)
+# By what people want; each is a function of the file that has its name.
+COMMANDS = {
+    "Cluster": ("demo", "fit", "predict"),
+    "Look": ("report", "info", "graph", "evaluate"),
+    "Compare": ("compare", "ablate", "sensitivity", "combine", "sweep", "reproduce"),
+    "Features": ("extract", "backbones", "views"),
+}
 app = typer.Typer(
     name="sagl",
     help="Clusters, representations and sparse graphs from several frozen views, "
     "without labels.",
+    epilog="Example:\n\nsagl demo\n\nsagl COMMAND --help shows one for each command.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for name in COMMANDS:
-    app.command()(getattr(import_module(f"sagl.cli.{name}"), name))
-app.add_typer(store, name="store")
+for panel, names in COMMANDS.items():
+    for name in names:
+        command = getattr(import_module(f"sagl.cli.{name}"), name)
+        add_command(app, command, panel)
+app.add_typer(store, name="store", rich_help_panel=panel)
 
 
 def _version(wanted: bool) -> None:

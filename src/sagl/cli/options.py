@@ -1,7 +1,7 @@
 """Options that several commands share, each declared once, and how commands take them.
 
-A group of options is a function or a class: its parameters are the options, what it
-returns is what they say. ``@takes(group)`` adds them to a command, which gets that.
+A group of options is a function or a dataclass: its parameters are the options, what
+it returns is what they say. ``@takes(group)`` adds them to a command, which gets that.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -38,10 +40,11 @@ def argument(default: Any, help: str, metavar: str) -> Any:
     return typer.Argument(default, help=help, metavar=metavar, show_default=False)
 
 
-samples = partial(option, panel="Samples and features")
-JSON = option(False, "Print JSON on stdout.", "--json")
-QUIET = option(False, "No progress bar.", "--quiet", "-q")
-DEVICE = option("auto", "cpu, cuda, mps, or auto: CUDA when there is one.")
+samples = partial(option, panel="The data")
+running = partial(option, panel="The run")
+JSON = running(False, "Print JSON on stdout.", "--json")
+QUIET = running(False, "No progress bar.", "--quiet", "-q")
+DEVICE = running("auto", "cpu, cuda, mps, or auto: CUDA when there is one.")
 RUN = argument(..., "A run directory.", "RUN")
 STORE = argument(None, "A feature store, instead of --view.", "[STORE]")
 FILES = samples(
@@ -51,30 +54,52 @@ FILES = samples(
     "--view",
     metavar="NAME=FILE",
 )
-VIEWS = samples(None, "Of a store, only these views: NAME,NAME,…")
+VIEWS = samples(None, "Of a store, only these views.", metavar="NAME,…")
 JOIN = samples(
-    None, "Samples that are not in every view: error, or inner to leave them out."
+    None,
+    "Samples that are not in every view: error, or inner to leave them out.",
+    metavar="HOW",
+)
+LABELS = samples(
+    None,
+    "True labels, one per sample: they only score. By default the store's.",
+    metavar="FILE",
 )
 BACKBONES = samples(
     None,
-    "A pretrained model: hf:ID, timm:ID, npy:FILE or a short name of sagl "
-    "backbones. Repeat for each view, which is called NAME.",
+    "A pretrained model: hf:ID, timm:ID, npy:FILE or a short name of sagl backbones. "
+    "Repeat for each view; NAME=MODEL calls it NAME.",
     "--backbone",
-    metavar="[NAME=]BACKBONE",
+    metavar="MODEL",
 )
 WORKERS = samples(None, "Processes that decode samples; by default one per free core.")
 
 
-def extraction(
+@dataclass
+class Reading:
+    """Options of a reader."""
+
     kind: str | None = samples(
-        None, "What the samples are, if unclear: image or text."
-    ),
-    column: str | None = samples(None, "Of a table: the column with the samples."),
-    id_column: str | None = samples(None, "Of a table: the column with the ids."),
+        None, "What the samples are, if unclear: image or text.", metavar="KIND"
+    )
+    column: str | None = samples(
+        None, "Of a table: the column with the samples.", metavar="NAME"
+    )
+    id_column: str | None = samples(
+        None, "Of a table: the column with the ids.", metavar="NAME"
+    )
     label_column: str | None = samples(
-        None, "Of a table: the column with the labels. They only score."
-    ),
-    split: str | None = samples(None, "Of a data set: which part, e.g. train."),
+        None,
+        "Of a table: the column with the labels. They only score.",
+        metavar="NAME",
+    )
+    split: str | None = samples(
+        None, "Of a data set: which part, e.g. train.", metavar="NAME"
+    )
+
+
+def _extraction(
+    reading: Reading,
     workers: int | None = WORKERS,
     trust_remote_code: bool = samples(
         False, "Run code that comes with a model from the hub.", "--trust-remote-code"
@@ -83,20 +108,9 @@ def extraction(
     quiet: bool = QUIET,
 ) -> dict[str, Any]:
     """Arguments of ``extract_source``."""
-    reader = {
-        "kind": kind,
-        "column": column,
-        "id_column": id_column,
-        "label_column": label_column,
-        "split": split,
-    }
-    return {
-        "reader": reader,
-        "workers": workers,
-        "trust_remote_code": trust_remote_code,
-        "device": device,
-        "progress": not quiet,
-    }
+    named = {"workers": workers, "trust_remote_code": trust_remote_code}
+    more = {"device": device, "progress": not quiet}
+    return {"reader": vars(reading), **named, **more}
 
 
 def loaded(
@@ -116,13 +130,16 @@ def loaded(
 
 
 def takes(
-    *groups: Callable[..., Any], **defaults: Any
+    *groups: Callable[..., Any],
+    show: Callable[[Any], None] | None = None,
+    **defaults: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the options of groups; it gets their values as first arguments.
 
     ``defaults`` replace those of options in the groups. An option that the command
     declares itself is its own, and the group takes its default. What takes groups may
-    be a group, too.
+    be a group, too. With ``show`` the command has ``--json`` and returns facts, which
+    are printed for machines or shown to people.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,6 +151,11 @@ def takes(
             info.default = default
             options[name] = options[name].replace(default=info)
         options = {**own, **{n: o for n, o in options.items() if n not in own}}
+        if show is not None:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            options["as_json"] = inspect.Parameter(
+                "as_json", kind, default=JSON, annotation=bool
+            )
 
         def called(**given: Any) -> Any:
             values = [
@@ -145,7 +167,10 @@ def takes(
                 )
                 for group, of_group in zip(groups, shared, strict=True)
             ]
-            return command(*values, **{name: given[name] for name in own})
+            result = command(*values, **{name: given[name] for name in own})
+            if show is None:
+                return result
+            return (print_json if given["as_json"] else show)(result)
 
         called.__name__, called.__doc__ = command.__name__, command.__doc__
         called.__module__ = command.__module__
@@ -171,6 +196,18 @@ def _options(
         kind = inspect.Parameter.KEYWORD_ONLY
         options[option.name] = option.replace(annotation=made, kind=kind)
     return options
+
+
+def add_command(
+    app: typer.Typer, command: Callable[..., Any], panel: str | None = None
+) -> None:
+    """Add a command; the last paragraph of its docstring is an example of its use."""
+    text, _, example = (inspect.getdoc(command) or "").rpartition("\n\n")
+    epilog = example.replace("Example: ", "Example:\n\n")
+    app.command(help=text, epilog=epilog, rich_help_panel=panel)(command)
+
+
+extraction = takes(Reading)(_extraction)
 
 
 @contextmanager
@@ -201,7 +238,7 @@ def show_table(
     left: int = 1,
 ) -> None:
     """A table on stdout; the first few columns are words, all others numbers."""
-    table = Table(title=Text(title))
+    table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD)
     for i, column in enumerate(columns):
         table.add_column(Text(column), justify="left" if i < left else "right")
     for row in rows:
@@ -212,8 +249,3 @@ def show_table(
 def say(line: str, **style: Any) -> None:
     """A line on stdout, as it is: not wrapped, and nothing in it is markup."""
     Console(soft_wrap=True).print(line, markup=False, highlight=False, **style)
-
-
-def answer(facts: Any, as_json: bool, show: Callable[[Any], None]) -> None:
-    """What a command found: for machines, or shown to people."""
-    (print_json if as_json else show)(facts)

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from sagl.cli.options import JSON, loaded, option, print_json, takes
+from sagl.cli.options import loaded, option, say, takes
 
 if TYPE_CHECKING:
     from sagl.estimator import SAGL
     from sagl.features.store import Joined
 
 
-@takes(loaded)
+def _show(facts: dict[str, Any]) -> None:
+    doubtful = ""
+    if facts["threshold"]:
+        doubtful = f"; {facts['n_doubtful']:,} are doubtful (-1)"
+    say(f"{facts['n_samples']:,} predictions in {facts['out']}{doubtful}")
+
+
+@takes(loaded, show=_show)
 def predict(
     opened: tuple[Path, SAGL, Joined],
-    out: Path = option(..., "A .csv of clusters and confidences, or .npy of clusters."),
+    out: Path = option(
+        ..., "A .csv of clusters and confidences, or .npy of clusters.", metavar="FILE"
+    ),
     agreement: float | None = option(
         None,
         "Cluster -1 for doubtful samples; the others keep their cluster so "
         "often when the search starts elsewhere, e.g. 0.9.",
     ),
-    as_json: bool = JSON,
-) -> None:
-    """Give each sample of the views a cluster, whatever else is asked about."""
+) -> dict[str, Any]:
+    """Give each sample of the views a cluster, whatever else is asked about.
+
+    Example: sagl predict run --view dino=d.npy --view clip=c.npy --out clusters.csv
+    """
     from sagl.estimator import DOUBTFUL
     from sagl.features.files import check_prediction_path, write_predictions
 
@@ -36,16 +45,10 @@ def predict(
     doubtful = confidence < threshold
     clusters[doubtful] = DOUBTFUL
     write_predictions(out, clusters, confidence, given.ids)
-    if as_json:
-        print_json(
-            {
-                "out": str(out),
-                "n_samples": len(clusters),
-                "n_doubtful": int(doubtful.sum()),
-                "threshold": threshold,
-                "mean_confidence": float(confidence.mean()),
-            }
-        )
-    else:
-        left_out = f"; {doubtful.sum():,} are doubtful (-1)" if agreement else ""
-        typer.echo(f"{len(clusters):,} predictions in {out}{left_out}")
+    return {
+        "out": str(out),
+        "n_samples": len(clusters),
+        "n_doubtful": int(doubtful.sum()),
+        "threshold": threshold,
+        "mean_confidence": float(confidence.mean()),
+    }

@@ -4,74 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from sagl.cli.options import DEVICE, LABELS, QUIET, RUN, option, samples, say, takes
 
-from sagl.cli.options import (
-    DEVICE,
-    JSON,
-    QUIET,
-    RUN,
-    answer,
-    option,
-)
+drawn = partial(option, panel="The page")
 
 
-def report(
-    run: Path = RUN,
-    store: Path | None = option(None, "The feature store that the run was fitted on."),
-    view: list[str] | None = option(
-        None, "Or its views, as for sagl fit.", metavar="NAME=FILE"
-    ),
-    source: str | None = option(
-        None, "Pictures or texts to show: a folder, list or table."
-    ),
-    labels: Path | None = option(None, "True labels, one per sample: they only score."),
-    columns: Path | None = option(
-        None, "A table of more columns to colour by, joined by id."
-    ),
-    names: Path | None = option(
-        None, "Names and marks that the explorer exported (.json)."
-    ),
-    out: Path | None = option(None, "By default report.html in RUN."),
-    parquet: Path | None = option(None, "Also write a table for embedding-atlas."),
-    thumbnails: bool = option(True, "Show pictures, at most 5,000."),
-    tsne: bool = option(True, "Draw t-SNE figures of the views."),
-    graph: bool | None = option(
+@dataclass
+class Known:
+    """What is known about the samples: arguments of ``open_inputs``."""
+
+    store: Path | None = samples(
+        None, "The feature store that the run was fitted on.", metavar="STORE"
+    )
+    views: list[str] | None = samples(
+        None, "Or its views, as for sagl fit.", "--view", metavar="NAME=FILE"
+    )
+    source: str | None = samples(
+        None, "Pictures or texts to show: a folder, list or table.", metavar="SOURCE"
+    )
+    labels: Path | None = LABELS
+    columns: Path | None = samples(
+        None, "A table of more columns to colour by, joined by id.", metavar="FILE"
+    )
+    names: Path | None = samples(
+        None, "Names and marks that the explorer exported (.json).", metavar="FILE"
+    )
+
+
+@dataclass
+class Page:
+    """What the page has: arguments of ``write_report``."""
+
+    out: Path | None = drawn(None, "By default report.html in RUN.", metavar="FILE")
+    parquet: Path | None = drawn(
+        None, "Also write a table for embedding-atlas.", metavar="FILE"
+    )
+    thumbnails: bool = drawn(True, "Show pictures, at most 5,000.")
+    graph: bool | None = drawn(
         None, "A graph per view; by default up to 50,000 samples."
-    ),
-    device: str = DEVICE,
+    )
+    device: str = DEVICE
+
+
+def _show(result: dict[str, Any]) -> None:
+    for label, value in result["headline"].items():
+        say(f"{label}: {value}")
+    for warning in result["warnings"]:
+        say(f"warning: {warning}")
+    if result["parquet"]:
+        say(f"embedding-atlas {result['parquet']} --x x --y y --neighbors neighbors")
+    say(f"{result['out']} ({result['bytes'] / 1e6:.1f} MB)", style="bold")
+
+
+@takes(Known, Page, show=_show)
+def report(
+    known: Known,
+    page: Page,
+    run: Path = RUN,
+    tsne: bool = drawn(True, "Draw t-SNE figures of the views."),
     quiet: bool = QUIET,
-    as_json: bool = JSON,
-) -> None:
-    """Write what a run found as one page that opens without a server or network."""
+) -> dict[str, Any]:
+    """Write what a run found as one page that opens without a server or network.
+
+    Example: sagl report run --labels labels.csv
+    """
     from sagl.report.inputs import open_inputs
     from sagl.report.page import write_report
 
-    inputs = open_inputs(
-        run,
-        store=store,
-        views=view or (),
-        source=source,
-        labels=labels,
-        columns=columns,
-        names=names,
-    )
+    known.views = known.views or []
+    inputs = open_inputs(run, **vars(known))
+    rows = None if tsne else 0
     with report_progress(quiet) as begun:
-        result = write_report(
-            run,
-            inputs,
-            out,
-            thumbnails=thumbnails,
-            tsne_rows=None if tsne else 0,
-            graph=graph,
-            parquet=parquet,
-            device=device,
-            progress=begun,
-        )
-    answer(result, as_json, show)
+        return write_report(run, inputs, tsne_rows=rows, progress=begun, **vars(page))
 
 
 @contextmanager
@@ -87,17 +96,3 @@ def report_progress(quiet: bool) -> Iterator[Callable[[str], None]]:
             bar.update(1)
 
         yield begun
-
-
-def show(result: dict[str, Any]) -> None:
-    """The numbers and the path, for people."""
-    console = Console(soft_wrap=True, highlight=False)
-    for label, value in result["headline"].items():
-        console.print(f"{label}: {value}", markup=False)
-    for warning in result["warnings"]:
-        console.print(f"warning: {warning}", markup=False)
-    if result["parquet"]:
-        line = f"embedding-atlas {result['parquet']} --x x --y y --neighbors neighbors"
-        console.print(line, markup=False)
-    size = result["bytes"] / 1e6
-    console.print(f"{result['out']} ({size:.1f} MB)", markup=False, style="bold")

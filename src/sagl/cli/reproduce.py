@@ -16,15 +16,18 @@ from sagl.cli.options import (
     listed,
     option,
     print_json,
+    running,
+    samples,
+    show_table,
     taken_up,
     takes,
 )
-from sagl.cli.study import SEEDS, Running, narrow_table, run_option
+from sagl.cli.study import SEEDS, Running
 
 if TYPE_CHECKING:
-    from sagl.experiments.reproduce import Preset
+    from collections.abc import Sequence
 
-_SETTINGS = ("name", "train", "test", "C", "lr", "B", "γ", "β", "dropout")
+    from sagl.experiments.reproduce import Preset
 
 
 @takes(Running)
@@ -35,40 +38,38 @@ def reproduce(
         "pets, kitti, flowers, caltech101, eurosat, sun397, food101 or imagenet.",
         "DATASET",
     ),
-    root: Path | None = option(
+    root: Path | None = samples(
         None,
         "The folder in which the official download was unpacked; --list names its "
         "files.",
         metavar="DIR",
     ),
-    out: Path | None = option(
+    out: Path | None = running(
         None, "Features, runs, table and figures are kept here.", metavar="DIR"
     ),
-    backbone: list[str] | None = option(
+    backbone: list[str] | None = samples(
         None,
         "As for sagl extract; repeat for each view. By default the paper's two, "
         "dinov3-l and siglip2-l-384.",
-        metavar="[NAME=]BACKBONE",
+        metavar="MODEL",
     ),
-    features: Path | None = option(
+    features: Path | None = samples(
         None,
         "Instead of --root: a directory with train/ and test/, each a feature "
         "store or one file per view with labels.npy.",
         metavar="DIR",
     ),
-    views: str | None = option(None, "Of --features, only these: NAME,NAME,…"),
+    views: str | None = samples(None, "Of --features, only these.", metavar="NAME,…"),
     methods: str | None = option(
         None,
-        "NAME,NAME,… as for sagl compare. By default the paper's SAGL and its "
-        "ablations with the preset, SAGL's default recipe, k-means and the probe.",
+        "As for sagl compare. By default the paper's SAGL and its ablations with the "
+        "preset, SAGL's default recipe, k-means and the probe.",
+        metavar="NAME,…",
     ),
     epochs: int | None = option(
         None, "Shorten what the preset trains; the table says so."
     ),
     seeds: int = SEEDS,
-    minutes: float | None = run_option(
-        None, "Stop after so many minutes; extraction is not cut short."
-    ),
     workers: int | None = WORKERS,
     device: str = DEVICE,
     show_list: bool = option(
@@ -79,8 +80,12 @@ def reproduce(
 
     Extracts the features of the paper's splits, runs every method with several seeds
     and writes a table and figures with what the paper published. The same command
-    takes up what was interrupted. Data sets are not downloaded.
+    takes up what was interrupted; --minutes does not cut the extraction short. Data
+    sets are not downloaded.
+
+    Example: sagl reproduce pets --root oxford-pets --out reproduction
     """
+    from sagl.checks import integer
     from sagl.experiments import reproduce as steps
     from sagl.report.style import load
 
@@ -95,8 +100,7 @@ def reproduce(
     chosen = steps.preset_methods(preset, names, epochs)
     if out is None:
         raise ValueError("say where the results are kept: --out DIR")
-    if seeds < 1:
-        raise ValueError(f"--seeds must be at least 1; got {seeds}")
+    integer("--seeds", seeds, 1)
     if (root is None) == (features is None):
         raise ValueError(
             "give --root, the folder of the data set, or --features; one of the two "
@@ -108,45 +112,42 @@ def reproduce(
         raise ValueError("--views goes with --features; with --root give --backbone")
     load("matplotlib")  # hours before the figures are drawn
     start = time.monotonic()
-    used = None
+    used: Sequence[str] | None = None
     with taken_up():
-        if features is not None:
-            source = steps.given_features(preset, features, listed(views))
-        else:
-            assert root is not None
+        if root is not None:
             used = backbone or steps.BACKBONES
             options = {"workers": workers, "device": device, "progress": not runs.quiet}
             source = steps.extract_features(preset, root, used, out, **options)
+        elif features is not None:
+            source = steps.given_features(preset, features, listed(views))
     study = steps.Reproduction(
-        preset,
-        source,
-        chosen,
-        out,
+        *(preset, source, chosen, out),
         backbones=used,
         epochs=epochs,
         seeds=seeds,
         device=device,
     )
-    if minutes is not None:
-        minutes = max(0.0, minutes - (time.monotonic() - start) / 60)
-    replace(runs, minutes=minutes).run(study)
+    if runs.minutes is not None:
+        left = max(0.0, runs.minutes - (time.monotonic() - start) / 60)
+        runs = replace(runs, minutes=left)
+    runs.run(study)
 
 
 def _show_presets(presets: list[Preset], as_json: bool) -> None:
     if as_json:
         print_json([asdict(preset) for preset in presets])
         return
-    table = narrow_table(_SETTINGS)
-    for p in presets:
-        whole = (p.n_train, p.n_test, p.n_classes, p.batch_size)
-        n_train, n_test, n_classes, size = (f"{value:,}" for value in whole)
-        rate, *weights = (
-            f"{value:g}" for value in (p.learning_rate, p.gamma, p.beta, p.dropout)
-        )
-        table.add_row(p.name, n_train, n_test, n_classes, rate, size, *weights)
-    console = Console()
-    console.print(table)
+    rows = [
+        [
+            *(p.name, f"{p.n_train:,}", f"{p.n_test:,}", f"{p.n_classes:,}"),
+            *(f"{p.learning_rate:g}", f"{p.batch_size:,}"),
+            *(f"{value:g}" for value in (p.gamma, p.beta, p.dropout)),
+        ]
+        for p in presets
+    ]
+    columns = ("name", "train", "test", "C", "lr", "B", "γ", "β", "dropout")
+    show_table("", columns, rows)
     for p in presets:
         note = f" Note: {p.note}." if p.note else ""
         line = f"{p.name}: {p.download}. Split: {p.splits}.{note}"
-        console.print(line, highlight=False, markup=False)
+        Console().print(line, highlight=False, markup=False)

@@ -24,6 +24,8 @@ def sensitivity(
     Without a search (refine=false), which would find the clusters instead: by the
     default recipe these settings train its graph alone. --param sets other things, e.g.
     recipe=paper. Runs are kept in DIR: the same command takes up what was interrupted.
+
+    Example: sagl sensitivity --data pets --gamma 1,5,20 --beta 0.1,1
     """
     from sagl.experiments.compare import Sensitivity
 

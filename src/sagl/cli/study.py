@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -22,6 +22,9 @@ from sagl.cli.options import (
     listed,
     option,
     print_json,
+    running,
+    samples,
+    say,
     taken_up,
     takes,
 )
@@ -33,28 +36,27 @@ if TYPE_CHECKING:
     from sagl.experiments.table import Row
     from sagl.features.split import Source
 
-_BETWEEN = 3  # blanks between two columns of a table
-
-data_option = partial(option, panel="What to run on")
-run_option = partial(option, panel="Runs")
-SEEDS = run_option(5, "Runs per row.")
+SEEDS = running(5, "Runs per row.")
 
 
 def find_data(
-    data: Path | None = data_option(
+    data: Path | None = samples(
         None,
         "A directory with train/ and perhaps test/, each with one file per view "
         "and labels.npy; or a feature store.",
+        metavar="DIR",
     ),
-    views: str | None = data_option(None, "Of --data, only these: NAME,NAME,…"),
-    view: list[str] | None = data_option(
+    views: str | None = samples(None, "Of --data, only these.", metavar="NAME,…"),
+    view: list[str] | None = samples(
         None, "Or: a view to fit. Repeat.", "--view", metavar="NAME=FILE"
     ),
-    labels: Path | None = data_option(None, "Labels for --view: they only score."),
-    test_view: list[str] | None = data_option(
+    labels: str | None = samples(
+        None, "Labels for --view: they only score.", metavar="FILE"
+    ),
+    test_view: list[str] | None = samples(
         None, "The same view of test samples.", metavar="NAME=FILE"
     ),
-    test_labels: Path | None = data_option(None, "Labels for --test-view."),
+    test_labels: str | None = samples(None, "Labels for --test-view.", metavar="FILE"),
 ) -> Source:
     """The source that the options name."""
     from sagl.features.split import Part, Source, find_source
@@ -67,25 +69,23 @@ def find_data(
         raise ValueError(
             "nothing to compare on; give --data DIR, or --view and --labels"
         )
-    train = Part(tuple(view), str(labels) if labels else None)
-    test = None
-    if test_view:
-        test = Part(tuple(test_view), str(test_labels) if test_labels else None)
-    return Source("views", train, test)
+    test = Part(tuple(test_view), test_labels) if test_view else None
+    return Source("views", Part(tuple(view), labels), test)
 
 
 @dataclass(frozen=True)
 class Running:
     """How the runs of a study are done and shown."""
 
-    jobs: int = run_option(1, "Runs at the same time.")
-    minutes: float | None = run_option(None, "Stop after so many minutes.")
+    jobs: int = running(1, "Runs at the same time.")
+    minutes: float | None = running(None, "Stop after so many minutes.")
     quiet: bool = QUIET
     as_json: bool = JSON
 
     def __post_init__(self) -> None:
-        if self.jobs < 1:
-            raise ValueError(f"--jobs must be at least 1; got {self.jobs}")
+        from sagl.checks import integer
+
+        integer("--jobs", self.jobs, 1)
 
     def run(self, study: Study) -> None:
         """Run it, write everything, and show it."""
@@ -114,7 +114,7 @@ class StudyOptions:
         None, "By default as many as there are distinct labels."
     )
     seeds: int = SEEDS
-    out: Path = run_option(
+    out: Path = running(
         Path("study"), "Results are kept, and taken up, here.", metavar="DIR"
     )
     device: str = DEVICE
@@ -123,12 +123,12 @@ class StudyOptions:
         """Make a study and run it; ``more`` is what it takes beside the options."""
         pairs = parse_pairs("--param", self.param)
         arguments = {
-            "source": self.source,
-            "out": self.out,
+            **{
+                name: getattr(self, name)
+                for name in ("source", "out", "seeds", "device")
+            },
             "params": {name: parse_value(value) for name, value in pairs.items()},
             "n_clusters": self.clusters,
-            "seeds": self.seeds,
-            "device": self.device,
         }
         self.runs.run(study(**{**arguments, **more}))
 
@@ -190,40 +190,52 @@ def parse_values(option: str, text: str) -> list[Any]:
 
 
 def show_study(study: Study, files: Sequence[str]) -> None:
-    """Tables as wide as the terminal, what follows, and where everything is."""
+    """A table as wide as the terminal, what follows, and where everything is."""
     console = Console()
     console.print(study.heading(), highlight=False, markup=False)
-    columns, lines, head = study.table()
-    rows, sentences = study.rows(), study.sentences()
-    places = list(range(head, len(columns)))
-    if study.columns[-1] == "":  # notes stand below, unless they mark the choice
-        places = [i for i in places if columns[i]]
-        sentences = [*_notes(rows), *sentences]
-    cells = [[_cell(text) for text in line] for line in lines]
-    for fitting in _fitting(columns, cells, places, head, console.width):
-        shown = [*range(head), *fitting]
-        table = narrow_table([columns[i] for i in shown])
-        for i, (row, line) in enumerate(zip(rows, cells, strict=True)):
-            if row.supervised and i and not rows[i - 1].supervised:
-                table.add_section()
-            if any(line[i] for i in fitting):
-                table.add_row(*(line[i] for i in shown))
-        console.print(table)
+    (columns, lines), rows = study.table(), study.rows()
+    named = [column for column in columns if column]  # notes stand below
+    cells = [[_cell(text) for text in line[: len(named)]] for line in lines]
+    plain = [[c, *(line[i].plain for line in cells)] for i, c in enumerate(named)]
+    widths = fitting_widths(plain, console.width)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=0)
+    for i, width in enumerate(widths):
+        table.add_column(named[i], justify="right" if i else "left", width=width)
+    for line, row, after in zip(cells, rows, [*rows[1:], rows[-1]], strict=True):
+        apart = after.supervised and not row.supervised
+        table.add_row(*line[: len(widths)], end_section=apart)
+    console.print(table, "", sep="\n")
+    sentences = [*_notes(rows), *study.sentences()]
+    if left_out := ", ".join(named[len(widths) :]):
+        sentences.insert(0, f"for want of room in table.md alone: {left_out}")
     for sentence in sentences:
         whole = "sagl fit" in sentence  # a command to be copied
         console.print(sentence, highlight=False, markup=False, soft_wrap=whole)
-    where = f"kept in {study.out}: {', '.join(files)}"
-    console.print(where, highlight=False, markup=False, soft_wrap=True)
+    say(f"kept in {study.out}: {', '.join(files)}")
     if study.command != "compare" and find_spec("matplotlib") is None:
-        typer.echo(
-            'sagl: figures need matplotlib: pip install "sagl[report]"', err=True
-        )
+        cure = 'pip install "sagl[report]"'
+        typer.echo(f"sagl: figures need matplotlib: {cure}", err=True)
+
+
+def fitting_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Of the first columns, as many as fit beside each other.
+
+    Two blanks apart, or if that is too wide, cells broken between words and one blank.
+    """
+    whole = [max(map(cell_len, texts)) for texts in columns]
+    if sum(whole) + 2 * len(whole) <= width:
+        return [most + 1 for most in whole]
+    words = [max(map(cell_len, " ".join(texts).split())) for texts in columns]
+    while sum(words) + len(words) > width and len(words) > 2:
+        words.pop()
+    left = width - sum(words) - len(words)
+    return [min(whole[0], words[0] + max(left, 0)), *words[1:]]
 
 
 def _cell(text: str) -> Text:
-    """A cell of a table in Markdown."""
+    """A cell of a table in Markdown; a deviation is one word."""
     bold = text.startswith("**") and text.endswith("**")
-    return Text(text.strip("*"), style="bold") if bold else Text(text)
+    return Text(text.strip("*").replace("± ", "±"), style="bold" if bold else "")
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:
@@ -233,33 +245,3 @@ def _notes(rows: Sequence[Row]) -> list[str]:
         if row.note:
             titles.setdefault(row.note, []).append(row.title)
     return [f"{', '.join(names)}: {note}" for note, names in titles.items()]
-
-
-def _fitting(
-    columns: Sequence[str],
-    cells: Sequence[Sequence[Text]],
-    places: Sequence[int],
-    head: int,
-    width: int,
-) -> list[list[int]]:
-    """Columns shared out among tables of the terminal's width, each after the head."""
-
-    def needed(i: int) -> int:
-        texts = [Text(columns[i]), *(line[i] for line in cells)]
-        return max(text.cell_len for text in texts) + _BETWEEN
-
-    left = width - sum(map(needed, range(head)))
-    tables: list[list[int]] = [[]]
-    for i in places:
-        if tables[-1] and sum(map(needed, [*tables[-1], i])) > left:
-            tables.append([])
-        tables[-1].append(i)
-    return tables
-
-
-def narrow_table(columns: Sequence[str]) -> Table:
-    """Without lines between columns, which are as wide as their widest cell."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    return table

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sagl.cli.options import (
-    FILES,
-    JOIN,
-    JSON,
-    QUIET,
-    STORE,
-    option,
-    print_json,
-    say,
-    show_table,
-)
-
-if TYPE_CHECKING:
-    from sagl.selection import ViewChoice
-    from sagl.views import Views
+from sagl.cli.options import FILES, JOIN, QUIET, STORE, option, say, show_table, takes
 
 
+def _show(facts: dict[str, Any]) -> None:
+    from sagl.evaluation.cka import THRESHOLDS, PairVerdict
+
+    names = list(facts["views"])
+    title = f"CKA of {len(names)} views, {facts['n_samples']:,} samples"
+    rows = [
+        [name, *(f"{value:.3f}" for value in row)]
+        for name, row in zip(names, facts["cka"], strict=True)
+    ]
+    show_table(title, ("view", *names), rows)
+    for pair in facts["pairs"]:
+        say(PairVerdict(**pair).in_words())
+    levels = ", ".join(f"{v} from {least:g}" for v, least in THRESHOLDS.items())
+    say(f"rules of thumb: {levels}, below that unrelated", style="dim")
+    if facts["out"]:
+        say(f"picture: {facts['out']}")
+    if choice := facts["choice"]:
+        rows = [[", ".join(t["views"]), f"{t['score']:.3f}"] for t in choice["tried"]]
+        title = "which views to use, by a score that needs no labels"
+        show_table(title, ("views", "score"), rows)
+        say(f"use: {', '.join(choice['views'])}")
+
+
+@takes(show=_show)
 def views(
     store: Path | None = STORE,
     view: list[str] | None = FILES,
@@ -40,21 +50,18 @@ def views(
         "more views can hurt. Takes minutes.",
     ),
     quiet: bool = QUIET,
-    as_json: bool = JSON,
-) -> None:
+) -> dict[str, Any]:
     """Compare every pair of views by CKA and say which repeat or complement each other.
 
     1 is the same, 0 nothing in common, whatever the scale and rotation of the features.
     With --clusters, also say which of them to use.
+
+    Example: sagl views store --clusters 10
     """
-    from sagl.evaluation.cka import (
-        cka_matrix,
-        judge_views,
-        rows_to_read,
-        suitable_batch_size,
-    )
+    from sagl.evaluation import cka
     from sagl.features.split import read_input
     from sagl.progress import progress
+    from sagl.selection import choose_views
 
     if out is not None:
         from sagl.report.saving import check_format
@@ -65,68 +72,29 @@ def views(
         raise ValueError(
             f"there is one view only, {given.names[0]!r}; comparing takes two or more"
         )
-    size = suitable_batch_size(given) if batch_size is None else batch_size
-    total = rows_to_read(given, size)
+    size = cka.suitable_batch_size(given) if batch_size is None else batch_size
+    total = cka.rows_to_read(given, size)
     with progress(total, "comparing", "rows", show=not quiet) as bar:
-        cka = cka_matrix(given, batch_size=size, seed=seed, progress=bar.update)
-    pairs = judge_views(cka, given.names)
+        matrix = cka.cka_matrix(given, batch_size=size, seed=seed, progress=bar.update)
     choice = None
     if clusters is not None:
-        from sagl.selection import choose_views
-
-        choice = choose_views(given, clusters, random_state=seed, progress=not quiet)
+        chosen = choose_views(given, clusters, random_state=seed, progress=not quiet)
+        tried = [
+            {"views": list(subset.names), "score": subset.score.total}
+            for subset in chosen.tried
+        ]
+        choice = {"views": list(chosen.best), "tried": tried}
     if out is not None:
         from sagl.report import save
         from sagl.report.figures import draw_cka
 
-        save(draw_cka(cka, given.names), out)
-    if as_json:
-        print_json(
-            {
-                "n_samples": len(given),
-                "views": dict(zip(given.names, given.widths, strict=True)),
-                "cka": cka.tolist(),
-                "batch_size": size,
-                "pairs": [asdict(pair) for pair in pairs],
-                "choice": None if choice is None else _as_json(choice),
-            }
-        )
-    else:
-        _show(given, cka, pairs)
-        if out is not None:
-            say(f"picture: {out}")
-        if choice is not None:
-            _show_choice(choice)
-
-
-def _as_json(choice: ViewChoice) -> dict[str, Any]:
-    tried = [
-        {"views": list(subset.names), "score": subset.score.total}
-        for subset in choice.tried
-    ]
-    return {"views": list(choice.best), "tried": tried}
-
-
-def _show_choice(choice: ViewChoice) -> None:
-    rows = [
-        [", ".join(subset.names), f"{subset.score.total:.3f}"]
-        for subset in choice.tried
-    ]
-    title = "which views to use, by a score that needs no labels"
-    show_table(title, ("views", "score"), rows)
-    say(f"use: {', '.join(choice.best)}")
-
-
-def _show(given: Views, cka: Any, pairs: Any) -> None:
-    from sagl.evaluation.cka import THRESHOLDS
-
-    title = f"CKA of {len(given.names)} views, {len(given):,} samples"
-    rows = [
-        [name, *(f"{value:.3f}" for value in row)]
-        for name, row in zip(given.names, cka, strict=True)
-    ]
-    show_table(title, ("view", *given.names), rows)
-    for pair in pairs:
-        say(pair.in_words())
-    levels = ", ".join(f"{v} from {least:g}" for v, least in THRESHOLDS.items())
-    say(f"rules of thumb: {levels}, below that unrelated", style="dim")
+        save(draw_cka(matrix, given.names), out)
+    return {
+        "n_samples": len(given),
+        "views": dict(zip(given.names, given.widths, strict=True)),
+        "cka": matrix.tolist(),
+        "batch_size": size,
+        "pairs": [asdict(pair) for pair in cka.judge_views(matrix, given.names)],
+        "choice": choice,
+        "out": out and str(out),
+    }

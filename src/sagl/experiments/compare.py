@@ -24,6 +24,7 @@ from sagl.experiments.sweep import cautions, distinct
 from sagl.experiments.table import (
     ONLY_PUBLISHED,
     Row,
+    beside,
     best_by_score,
     marked,
     published_combination,
@@ -48,7 +49,7 @@ class Comparison(Study):
     """Every method beside the others, and beside the paper's figures."""
 
     command = "compare"
-    needs = "labels"
+    needs_labels = True
 
     def rows(self) -> list[Row]:
         """Those of the methods, and methods of the paper that cannot be run."""
@@ -58,9 +59,8 @@ class Comparison(Study):
 class Ablation(Study):
     """SAGL, its network alone, and the network without one of its parts.
 
-    ``params`` are parameters of SAGL for every variant that does not set them itself;
-    ``options`` are those of ``Study``. Runs of ``sagl compare`` in the same directory
-    count.
+    ``params`` are for every variant that does not set them itself. Runs of ``sagl
+    compare`` in the same directory count.
     """
 
     command = "ablate"
@@ -88,38 +88,29 @@ class Ablation(Study):
         from sagl.report.figures import draw_accuracy
 
         rows = [row for row in self.rows() if row.runs]
-        if not rows:
-            return {}
-        if self.labelled:
+        if rows and self.labelled:
             return {"accuracy": draw_accuracy(rows, data=self.source.name)}
-        return {"scores": _draw_scores(rows, "variant")}
+        return {"scores": _draw_scores(rows, "variant")} if rows else {}
 
 
 def _draw_scores(rows: Sequence[Row], candidate: str, **options: Any) -> Axes:
     """The label-free score of each row."""
     from sagl.report.figures import draw_candidates
 
-    axes = draw_candidates(
-        [row.title for row in rows],
-        [row.label_free["total"] for row in rows],
-        sd=[row.label_free_sd or 0.0 for row in rows],
-        measure=SCORE,
-        what=candidate,
-        **options,
-    )
-    return axes[0]
+    titles, scores = [row.title for row in rows], [row.mean["score"] for row in rows]
+    options |= {"sd": [row.sd["score"] for row in rows], "measure": SCORE}
+    return draw_candidates(titles, scores, what=candidate, **options)[0]
 
 
 class Combination(Study):
     """SAGL on subsets of the views, judged by how well *all* views predict clusters.
 
     A combination has ``at_least`` to ``at_most`` views, by default one to all; more
-    than 64 combinations are refused. ``options`` are those of ``Study``, with three
-    seeds by default.
+    than 64 combinations are refused. There are three seeds by default.
     """
 
     command = "combine"
-    columns = ("score", "", *(c for c in Study.columns if c not in ("score", "")))
+    columns = ("score", *(c for c in Study.columns if c != "score"))
 
     def __init__(
         self,
@@ -131,31 +122,29 @@ class Combination(Study):
         **options: Any,
     ) -> None:
         self.names = source.train.names
-        subsets = combinations_of(self.names, at_least, at_most)
-        self.subsets = {" + ".join(subset): subset for subset in subsets}
+        self.subsets = combinations_of(self.names, at_least, at_most)
         super().__init__(source, [], out, **{"seeds": 3, "looks": 1, **options})
         self.resolved(self.params)
-        sagl = replace(METHODS["sagl"], params=self.params)
-        for title, subset in self.subsets.items():
+        self.cka = cka_matrix(source.train.read()[0], batch_size="auto")
+        for subset in self.subsets:
+            name = " + ".join(subset)
+            sagl = replace(METHODS["sagl"], name=name, title=name, params=self.params)
             # All views are what a run without this choice fits: the same file.
-            names = subset if len(subset) < len(self.names) else None
-            self.add([replace(sagl, name=title, title=title)], names)
-        views, _ = source.train.read()
-        self.cka = cka_matrix(views, batch_size="auto")
+            views = subset if len(subset) < len(self.names) else None
+            self.add(sagl, {"views": name, "CKA": self._mean_cka(subset)}, views)
+
+    def _mean_cka(self, subset: Sequence[str]) -> float | None:
+        """Of the pairs of views; one view has none."""
+        pairs = combinations(map(self.names.index, subset), 2)
+        values = [self.cka[pair] for pair in pairs]
+        return round(float(np.mean(values)), 3) if values else None
 
     def rows(self) -> list[Row]:
-        rows = []
-        for row in super().rows():
-            figure = published_combination(self.source.name, self.subsets[row.name])
-            rows.append(replace(row, published_acc=figure and figure.acc))
+        rows = [
+            beside(row, published_combination(self.source.name, subset))
+            for row, subset in zip(super().rows(), self.subsets, strict=True)
+        ]
         return marked(rows, self.seeds, _CHOSEN)
-
-    def settings_of(self, row: Row) -> dict[str, Any]:
-        """The views, and the mean CKA of their pairs; one view has none."""
-        places = [self.names.index(name) for name in self.subsets[row.name]]
-        values = [self.cka[i, j] for i, j in combinations(places, 2)]
-        cka = round(float(np.mean(values)), 3) if values else None
-        return {"views": row.title, "CKA": cka}
 
     def figures(self) -> dict[str, Axes]:
         from sagl.report.figures import draw_cka
@@ -163,48 +152,46 @@ class Combination(Study):
         drawn = {}
         if len(self.names) > 1:
             drawn["cka"] = draw_cka(self.cka, self.names)
-        rows = [row for row in self.rows() if row.label_free]
+        rows = [row for row in self.rows() if row.runs]
         if rows:
-            truth = {}
-            if self.labelled:
-                truth["truth"] = [row.mean["acc"] for row in rows]
-                truth["truth_sd"] = [row.sd["acc"] for row in rows]
             marks = [row.note.startswith(_CHOSEN) for row in rows]
-            drawn["combinations"] = _draw_scores(
-                rows, "combination of views", chosen=marks.index(True), **truth
-            )
+            options: dict[str, Any] = {"chosen": marks.index(True)}
+            if self.labelled:
+                options["truth"] = [row.mean["acc"] for row in rows]
+                options["truth_sd"] = [row.sd["acc"] for row in rows]
+            what = "combination of views"
+            drawn["combinations"] = _draw_scores(rows, what, **options)
         return drawn
 
     def findings(self) -> dict[str, Any]:
-        rows = {row.name: row for row in self.rows()}
-        chosen = best_by_score(list(rows.values()), self.seeds)
-        scored = [row for row in rows.values() if row.mean]
+        rows = self.rows()
+        chosen = best_by_score(rows, self.seeds)
+        scored = [row for row in rows if "acc" in row.mean]
         best = max(scored, key=lambda row: row.mean["acc"], default=None)
-        everything = rows.get(" + ".join(self.names))
+        names = " + ".join(self.names)
         return {
             "cka": {"views": list(self.names), "matrix": self.cka.tolist()},
-            "chosen": chosen and list(self.subsets[chosen.name]),
+            "chosen": chosen and chosen.name.split(" + "),
             "chosen_score": chosen and chosen.score,
             "chosen_acc": chosen and chosen.acc,
             "best_acc": best and best.acc,
-            "best_by_labels": best and list(self.subsets[best.name]),
-            "all_views_acc": everything and everything.acc,
+            "best_by_labels": best and best.name.split(" + "),
+            "all_views_acc": next((r.acc for r in rows if r.name == names), None),
         }
 
     def sentences(self) -> list[str]:
-        findings = self.findings()
-        if findings["chosen"] is None:
+        known = self.findings()
+        if known["chosen"] is None:
             return ["no combination has a label-free score yet"]
-        chosen = " + ".join(findings["chosen"])
+        chosen = " + ".join(known["chosen"])
         sentence = f"the label-free score, on all views, chooses {chosen}"
-        if findings["chosen_acc"] is None:
+        if known["chosen_acc"] is None:
             return [sentence]
-        sentence += f": ACC {findings['chosen_acc']:.3f}"
-        if findings["all_views_acc"] is not None:
-            sentence += f", {findings['all_views_acc']:.3f} with all views"
-        best = " + ".join(findings["best_by_labels"])
-        sentence += f", {findings['best_acc']:.3f} at best ({best}, by the labels)"
-        return [sentence]
+        sentence += f": ACC {known['chosen_acc']:.3f}"
+        if known["all_views_acc"] is not None:
+            sentence += f", {known['all_views_acc']:.3f} with all views"
+        best = " + ".join(known["best_by_labels"])
+        return [f"{sentence}, {known['best_acc']:.3f} at best ({best}, by the labels)"]
 
 
 def combinations_of(
@@ -239,7 +226,7 @@ class Sensitivity(Study):
     The surface is at SAGL's own batch size, the curve at its γ and β, by default over
     1/2, 1, 2 and 4 times its batch size. There is no search unless ``params`` asks for
     it: where a search finds the clusters, γ, β and the batch size train its graph
-    alone. ``options`` are those of ``Study``, with three seeds by default.
+    alone. There are three seeds by default.
     """
 
     command = "sensitivity"
@@ -263,63 +250,54 @@ class Sensitivity(Study):
         self._own = self.resolved(params)
         gamma, beta, size = self._own.gamma, self._own.beta, self._own.batch_size
         self.batch_sizes = self._sizes(batch_sizes, size)
-        points = [(g, b, size) for g in self.gammas for b in self.betas]
-        points += [(gamma, beta, size) for size in self.batch_sizes]
-        names = [
-            self.add_sagl({"gamma": g, "beta": b, "batch_size": n})
-            for g, b, n in points
-        ]
-        cut = len(self.gammas) * len(self.betas)
-        self._surface, self._curve = names[:cut], names[cut:]
+        self._names = {
+            "surface": [
+                [self._add(g, b, size) for b in self.betas] for g in self.gammas
+            ],
+            "curve": [self._add(gamma, beta, n) for n in self.batch_sizes],
+        }
+
+    def _add(self, gamma: float, beta: float, size: int | str) -> str:
+        return self.add_sagl({"gamma": gamma, "beta": beta, "batch_size": size})
 
     def _sizes(self, given: Sequence[int] | None, own: int) -> list[int]:
         if given is None:
             sizes = {round(factor * own) for factor in _BATCH_FACTORS}
             return sorted({min(max(size, 2), self.n_train) for size in sizes})
-        for size in distinct("batch_size", given):
-            if integer("batch_size", size, 2) > self.n_train:
-                raise ValueError(
-                    f"batch_size: {size} is more than the {self.n_train} samples; give "
-                    "at most as many"
-                )
-        return sorted(given)
+        sizes = {integer("batch_size", n, 2) for n in distinct("batch_size", given)}
+        if max(sizes) > self.n_train:
+            raise ValueError(
+                f"batch_size: {max(sizes)} is more than the {self.n_train} samples; "
+                "give at most as many"
+            )
+        return sorted(sizes)
 
-    def surface(self, measure: str) -> NDArray[np.float64]:
-        """The mean over seeds, (γ, β); ``score`` is the label-free one, NaN a gap."""
-        means = self._means(self._surface, measure)
-        return means.reshape(len(self.gammas), len(self.betas))
-
-    def curve(self, measure: str) -> NDArray[np.float64]:
-        """The same over batch sizes."""
-        return self._means(self._curve, measure)
-
-    def _means(self, names: Sequence[str], measure: str) -> NDArray[np.float64]:
-        means = {row.name: {"score": row.score, **row.mean} for row in self.rows()}
-        return np.array([means[n].get(measure) for n in names], dtype=np.float64)
+    def values(self, what: str, measure: str, of: str = "mean") -> NDArray[np.float64]:
+        """Mean or sd over seeds of the ``surface``, (γ, β), or ``curve``; NaN a gap."""
+        known = {row.name: getattr(row, of).get(measure, np.nan) for row in self.rows()}
+        names = np.array(self._names[what])
+        return np.array([known[n] for n in names.ravel()]).reshape(names.shape)
 
     def figures(self) -> dict[str, Axes]:
         from sagl.report.figures import draw_batch_sizes, draw_sensitivity
 
         drawn: dict[str, Axes] = {}
         for measure, name in (("score", SCORE), ("acc", "ACC")):
-            values = self.surface(measure)
+            values = self.values("surface", measure)
             if np.isfinite(values).any():
                 drawn[f"surface-{measure}"] = draw_sensitivity(
                     self.gammas, self.betas, values, measure=name
                 )
-        names = {"acc": "ACC", "nmi": "NMI", "ari": "ARI"}
-        names = names if self.labelled else {"score": SCORE}
-        curves = {name: self.curve(measure) for measure, name in names.items()}
+        names = {"ACC": "acc", "NMI": "nmi", "ARI": "ari"}
+        names = names if self.labelled else {SCORE: "score"}
+        curves = {name: self.values("curve", m) for name, m in names.items()}
         if all(np.isfinite(values).any() for values in curves.values()):
-            sds = {
-                row.name: {"score": row.label_free_sd, **row.sd} for row in self.rows()
-            }
             drawn["batch-sizes"] = draw_batch_sizes(
                 self.batch_sizes,
                 curves,
                 sd={
-                    name: [sds[n].get(measure) or 0.0 for n in self._curve]
-                    for measure, name in names.items()
+                    name: np.nan_to_num(self.values("curve", m, "sd"))
+                    for name, m in names.items()
                 },
                 measure="score with labels" if self.labelled else SCORE,
             )
@@ -327,31 +305,31 @@ class Sensitivity(Study):
 
     def findings(self) -> dict[str, Any]:
         measure = "acc" if self.labelled else "score"
-        values = {"surface": self.surface(measure), "curve": self.curve(measure)}
         return {
             "measure": measure,
             "gamma": self.gammas,
             "beta": self.betas,
             "batch_size": self.batch_sizes,
-            **{name: _without_nan(known) for name, known in values.items()},
+            "surface": _without_nan(self.values("surface", measure)),
+            "curve": _without_nan(self.values("curve", measure)),
         }
 
     def sentences(self) -> list[str]:
         name, measure = ("ACC", "acc") if self.labelled else (SCORE, "score")
         own = self._own
-        sentences = []
-        for values, over in (
-            (self.surface(measure), f"γ × β at a batch size of {own.batch_size:,}"),
-            (
-                self.curve(measure),
-                f"batch sizes at γ = {own.gamma:g}, β = {own.beta:g}",
+        tried = {
+            f"γ × β at a batch size of {own.batch_size:,}": self.values(
+                "surface", measure
             ),
-        ):
-            known = values[np.isfinite(values)]
-            if known.size:
-                low, high = known.min(), known.max()
-                sentences.append(f"{name} over {over}: {low:.3f} to {high:.3f}")
-        return sentences + cautions(["gamma", "beta"], own.refine)
+            f"batch sizes at γ = {own.gamma:g}, β = {own.beta:g}": self.values(
+                "curve", measure
+            ),
+        }
+        return [
+            f"{name} over {over}: {np.nanmin(values):.3f} to {np.nanmax(values):.3f}"
+            for over, values in tried.items()
+            if np.isfinite(values).any()
+        ] + cautions(["gamma", "beta"], own.refine)
 
 
 def _without_nan(values: NDArray[np.float64]) -> Any:

@@ -221,8 +221,7 @@ class _Look(Callback):
 def peak_mib() -> float:
     """The most memory this process has held so far, in MiB.
 
-    Where there is one, by Linux's own record: ``getrusage`` counts what the parent held
-    before the process was its own.
+    On Linux not ``getrusage``: it counts what the parent held before.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -283,7 +282,8 @@ def read_result(file: Path) -> Result | None:
         result: Result = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return result
+    # That of an earlier version may lack the label-free score.
+    return result if "error" in result or "label_free" in result else None
 
 
 def _last_words(output: str, code: int) -> str:

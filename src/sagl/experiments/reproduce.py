@@ -27,7 +27,6 @@ from sagl.experiments.table import (
     lines_of,
     plain,
     published_figures,
-    shown,
     with_published,
 )
 from sagl.features.backbones import parse_backbones
@@ -106,28 +105,18 @@ def find_preset(name: str) -> Preset:
 class Reproduction(Study):
     """Methods on a data set of the paper, beside the figures it published.
 
-    Parameters
-    ----------
-    preset : Preset
-    source : Source
-    methods : sequence of Method
-        As ``preset_methods`` makes them.
-    out : Path
-    backbones : sequence of str, optional
-        Those that the features were extracted with; None if they are from elsewhere.
-    epochs : int, optional
-        Those of the methods that the preset trains, if they are not the preset's.
-    options
-        Of ``Study``.
+    ``methods`` are as ``preset_methods`` makes them, ``epochs`` those of the methods
+    that the preset trains, if they are not the preset's. ``backbones`` are those that
+    the features were extracted with; None if they are from elsewhere.
     """
 
     command = "reproduce"
-    needs = "labels"
+    needs_labels = True
     columns = (
-        *("ACC", "paper ACC", "NMI", "paper NMI", "ARI", "paper ARI"),
+        *("ACC", "published", "NMI", "published NMI", "ARI", "published ARI"),
         *("worst ACC", "clusters", "seconds", "peak MiB", ""),
     )
-    renamed = dict.fromkeys(("paper ACC", "paper NMI", "paper ARI"), "paper")
+    renamed = dict.fromkeys(("published", "published NMI", "published ARI"), "paper")
 
     def __init__(
         self,
@@ -143,54 +132,33 @@ class Reproduction(Study):
         super().__init__(source, methods, out, **options)
         self.preset = preset
         self.backbones = backbones
-        self.epochs = epochs
+        self.epochs = epochs or preset.epochs
         self.published = published_figures(preset.title)
 
     def rows(self) -> list[Row]:
         """Those of the methods, and after them what the paper has and was not run."""
         return with_published(super().rows(), self.preset.title, self.published)
 
-    def texts(self, rows: Sequence[Row]) -> list[dict[str, str]]:
-        """With the paper's figures, and the ACC of the worst seed."""
-        texts = super().texts(rows)
-        for row, text in zip(rows, texts, strict=True):
-            text["worst ACC"] = shown(row.worst_acc, ".3f")
-            for m in PUBLISHED:
-                value = getattr(self.published.get(row.name), m, None)
-                text[f"paper {m.upper()}"] = shown(value, ".3f")
-        return texts
-
     def sentences(self) -> list[str]:
         """Protocols, what was done otherwise, what is disputed."""
-        lines = [f"{name}: {protocol}" for name, protocol in self.protocols().items()]
-        departures = self.departures()
-        lines.append(
-            f"otherwise than in the paper: {'; '.join(departures)}"
+        departures = "; ".join(self.departures())
+        return [
+            *(f"{name}: {protocol}" for name, protocol in self.protocols().items()),
+            f"otherwise than in the paper: {departures}"
             if departures
-            else "data, features and epochs: the paper's"
-        )
-        if self.preset.note:
-            lines.append(f"settings: {self.preset.note}")
-        return lines
-
-    def records(self) -> list[dict[str, Any]]:
-        """With the paper's NMI and ARI, too."""
-        records = super().records()
-        for line in records:
-            for m in ("nmi", "ari"):
-                figure = self.published.get(line["name"])
-                line[f"published_{m}"] = getattr(figure, m, None)
-        return records
+            else "data, features and epochs: the paper's",
+            *([f"settings: {self.preset.note}"] if self.preset.note else []),
+        ]
 
     def as_json(self) -> dict[str, Any]:
         return {
             **super().as_json(),
             "preset": asdict(self.preset),
             "backbones": self.backbones,
-            "epochs": self.epochs or self.preset.epochs,
+            "epochs": self.epochs,
             "published": {
-                name: {m: getattr(figure, m) for m in PUBLISHED}
-                for name, figure in self.published.items()
+                name: {m: figures.get(m) for m in PUBLISHED}
+                for name, figures in self.published.items()
             },
             "protocols": self.protocols(),
             "departures": self.departures(),
@@ -203,12 +171,12 @@ class Reproduction(Study):
         measured = [
             replace(row, title=find_method(row.name).title)
             for row in self.rows()
-            if row.mean
+            if row.runs
         ]
         if not measured:
             return {}
         title = self.preset.title
-        if self.epochs not in (None, self.preset.epochs):
+        if self.epochs != self.preset.epochs:
             title += f", {self.epochs} of {self.preset.epochs} epochs"
         return {
             "accuracy": draw_accuracy(measured, data=title, published_as="published"),
@@ -217,11 +185,10 @@ class Reproduction(Study):
 
     def protocols(self) -> dict[str, str]:
         """How the figures of each column came about, in words."""
-        last = max((task.seed for task in self.tasks), default=0)
         names = {method.name for method in self.methods}
         spread = "one seed, so that nothing is known of the spread"
-        if last:
-            spread = f"mean ± standard deviation over seeds 0 to {last}"
+        if self.seeds > 1:
+            spread = f"mean ± standard deviation over seeds 0 to {self.seeds - 1}"
         measured = (
             "inductive. Fitted on the training part without labels; each test sample "
             "is predicted alone, so that neither company nor order matters; "
@@ -266,7 +233,7 @@ class Reproduction(Study):
                 f"{preset.n_train:,} / {preset.n_test:,}",
             ),
             "{} clusters instead of {}": (self.n_clusters, preset.n_classes),
-            "{} epochs instead of {}": (self.epochs or preset.epochs, preset.epochs),
+            "{} epochs instead of {}": (self.epochs, preset.epochs),
             "features {} instead of the paper's, {}": (used, views),
         }
         return [text.format(*two) for text, two in done.items() if two[0] != two[1]]
@@ -282,17 +249,17 @@ def preset_methods(
     """
     if epochs is not None:
         integer("epochs", epochs, 1)
-    methods = []
-    for name in names:
-        method = find_method(name)
-        if name in BY_PRESET:
-            title = method.title
-            if epochs not in (None, preset.epochs):
-                title += f", {epochs} epochs"
-            params = {**method.params, **preset.settings(epochs)}
-            method = replace(method, title=title, params=params)
-        methods.append(method)
-    return methods
+    shorter = "" if epochs in (None, preset.epochs) else f", {epochs} epochs"
+    return [
+        replace(
+            method,
+            title=method.title + shorter,
+            params={**method.params, **preset.settings(epochs)},
+        )
+        if method.name in BY_PRESET
+        else method
+        for method in map(find_method, names)
+    ]
 
 
 def extract_features(

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,15 +30,7 @@ from sagl.baselines.registry import METHODS, Method
 from sagl.checks import integer
 from sagl.estimator import SAGL
 from sagl.experiments.fit import Result, Task, read_result, run_apart
-from sagl.experiments.table import (
-    COLUMNS,
-    NEVER,
-    Row,
-    cells,
-    markdown_table,
-    rows_of,
-    shown,
-)
+from sagl.experiments.table import NEVER, Row, cells, markdown_table, rows_of, shown
 from sagl.features.split import Source
 from sagl.parameters import sagl_parameters
 from sagl.settings import Settings
@@ -74,10 +66,7 @@ class Study:
     """
 
     command: ClassVar[str]
-    # What every run must come to: scores by true labels, or the label-free score, with
-    # scores by labels if there are labels. An earlier run without its label-free score
-    # counts as one that was never done in the second case alone.
-    needs: ClassVar[Literal["labels", "score"]] = "score"
+    needs_labels: ClassVar[bool] = False
     # Of the table, after those that set a method apart; empty ones are left out.
     columns: ClassVar[tuple[str, ...]] = (
         *("ACC", "NMI", "ARI", "score", "AMI", "clusters", "seconds", "peak MiB"),
@@ -101,36 +90,34 @@ class Study:
         self.out = out
         self.device = device
         self.params = dict(params or {})
-        if seeds < 1:
-            raise ValueError(f"seeds must be at least 1; got {seeds}")
+        self.seeds = integer("seeds", seeds, 1)
         train, train_labels = source.train.read()
         scored, truth = source.scored.read()
-        if truth is None and self.needs == "labels":
+        self.labelled = truth is not None
+        if self.needs_labels and not self.labelled:
             raise ValueError(
                 f"{source.name}: there are no labels to score with; a comparison needs "
                 "the true labels of the samples that it scores"
             )
-        self.labelled = truth is not None
-        if n_clusters is not None:
-            self.n_clusters = integer("n_clusters", n_clusters, 2)
-        elif truth is not None:
-            self.n_clusters = len(np.unique(truth))
-        else:
-            raise ValueError(
-                f"{source.name}: without labels the number of clusters is unknown; "
-                "give it (--clusters)"
-            )
+        if n_clusters is None:
+            if truth is None:
+                raise ValueError(
+                    f"{source.name}: without labels the number of clusters is unknown; "
+                    "give it (--clusters)"
+                )
+            n_clusters = len(np.unique(truth))
+        self.n_clusters = integer("n_clusters", n_clusters, 2)
         self.n_train, self.n_scored = len(train), len(scored)
-        self.seeds = seeds
         self._looks = looks
         self._train_labelled = train_labels is not None
         self._data = [train.fingerprint(), scored.fingerprint()]
         self._stop = False
-        self._settings: dict[str, dict[str, Any]] = {}
+        self._told: dict[str, dict[str, Any]] = {}
         self.methods: list[Method] = []
         self.skipped: dict[str, str] = {}
         self.tasks: list[Task] = []
-        self.add(methods)
+        for method in methods:
+            self.add(method)
 
     @property
     def total(self) -> int:
@@ -138,34 +125,38 @@ class Study:
         return len(self.tasks)
 
     def add(
-        self, methods: Sequence[Method], views: tuple[str, ...] | None = None
+        self,
+        method: Method,
+        told: Mapping[str, Any] | None = None,
+        views: tuple[str, ...] | None = None,
     ) -> None:
-        """Take in more methods, fitted to some of the views only if these are given."""
-        for method in methods:
-            self.methods.append(method)
-            if method.supervised and not self._train_labelled:
-                missing = "the labels of the training samples"
-            elif "class names" in method.needs and "class_names" not in method.params:
-                missing = "class names and a text encoder"
-            else:
-                missing = ""
-            if missing:
-                self.skipped[method.name] = f"not run: needs {missing}"
-                continue
+        """Take in one more method, fitted to some of the views only if these are given.
+
+        ``told`` is what sets it apart in the table, by the name of a column.
+        """
+        self.methods.append(method)
+        self._told[method.name] = dict(told or {})
+        if method.supervised and not self._train_labelled:
+            missing = "the labels of the training samples"
+        elif "class names" in method.needs and "class_names" not in method.params:
+            missing = "class names and a text encoder"
+        else:
             same = (method, self.source, self.n_clusters)
             self.tasks += [
                 Task(*same, seed, self._looks, self.device, views)
                 for seed in range(self.seeds if method.seeded else 1)
             ]
+            return
+        self.skipped[method.name] = f"not run: needs {missing}"
 
     def add_sagl(self, settings: Mapping[str, Any]) -> str:
         """Take in SAGL with these settings, which come before ``params``; its name."""
         name = ",".join(f"{key}={shown(v)}" for key, v in settings.items())
         params = {**self.params, **settings}
         self.resolved(params)
-        if name not in self._settings:
-            self._settings[name] = dict(settings)
-            self.add([replace(METHODS["sagl"], name=name, title=name, params=params)])
+        if name not in self._told:
+            sagl = replace(METHODS["sagl"], name=name, title=name, params=params)
+            self.add(sagl, settings)
         return name
 
     def resolved(self, params: Mapping[str, Any]) -> Settings:
@@ -208,10 +199,7 @@ class Study:
 
     def result(self, task: Task) -> Result | None:
         """What a run came to, or None if it has not been done."""
-        result = read_result(self._file(task))
-        if result is None or "error" in result or self.needs == "labels":
-            return result
-        return result if "label_free" in result else None
+        return read_result(self._file(task))
 
     def _run(self, task: Task, threads: int, deadline: float) -> Result:
         def why_stop() -> str:
@@ -228,7 +216,7 @@ class Study:
 
     def _file(self, task: Task) -> Path:
         method = task.method
-        own = method.path.startswith("sagl.estimator:")
+        own = method.path == METHODS["sagl"].path
         decides = {
             "sagl": REVISION if own else PEERS_REVISION,
             "path": method.path,
@@ -237,9 +225,8 @@ class Study:
             "n_clusters": task.n_clusters,
             "looks": task.looks,
             "data": self._data,
+            **({} if task.views is None else {"views": task.views}),
         }
-        if task.views is not None:
-            decides["views"] = task.views
         text = json.dumps(decides, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         name = "".join(c if c.isalnum() or c in "-_." else "_" for c in method.name)
@@ -252,7 +239,7 @@ class Study:
 
     def settings_of(self, row: Row) -> dict[str, Any]:
         """What sets the method apart, by the name of a column."""
-        return self._settings.get(row.name) or {"method": row.marked_title}
+        return self._told.get(row.name) or {"method": row.marked_title}
 
     def figures(self) -> dict[str, Axes]:
         """Figures by the name of their file, as far as there is something to draw."""
@@ -279,28 +266,21 @@ class Study:
             protocol = "the fitted samples"
         return fitted + f"scored with labels on {self.n_scored:,} ({protocol})"
 
-    def texts(self, rows: Sequence[Row]) -> list[dict[str, str]]:
-        """Of each row, what may stand in the table, by the name of a column."""
-        return [dict(zip(COLUMNS, line, strict=True)) for line in cells(rows)]
-
-    def table(self) -> tuple[list[str], list[list[str]], int]:
-        """Columns, lines, and how many columns say what sets a method apart."""
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Columns and lines; of the columns that study and rows share, those in use."""
         rows = self.rows()
-        settings = [self.settings_of(row) for row in rows]
-        texts = self.texts(rows)
+        settings, texts = [self.settings_of(row) for row in rows], cells(rows)
         kept = [c for c in self.columns if any(t[c].strip(NEVER) for t in texts)]
         lines = [
             [*map(shown, setting.values()), *(text[c] for c in kept)]
             for setting, text in zip(settings, texts, strict=True)
         ]
-        named = [self.renamed.get(column, column) for column in kept]
-        return [*settings[0], *named], lines, len(settings[0])
+        return [*settings[0], *(self.renamed.get(c, c) for c in kept)], lines
 
     def markdown(self) -> str:
         """The table with what it says in words."""
-        columns, lines, _ = self.table()
         sentences = "".join(f"- {sentence}\n" for sentence in self.sentences())
-        parts = [f"{self.heading()}\n", markdown_table(columns, lines), sentences]
+        parts = [f"{self.heading()}\n", markdown_table(*self.table()), sentences]
         return "\n".join(part for part in parts if part)
 
     def records(self) -> list[dict[str, Any]]:

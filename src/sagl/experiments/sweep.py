@@ -7,7 +7,6 @@ there are any, are shown beside that for information and take no part in the cho
 
 from __future__ import annotations
 
-import importlib
 import math
 import shlex
 import warnings
@@ -18,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scipy.stats import spearmanr
 
-from sagl.checks import integer
+from sagl.checks import check_choice, integer
+from sagl.environment import optional_module
 from sagl.estimator import SAGL
 from sagl.experiments.fit import Task
 from sagl.experiments.study import SCORE, Study
@@ -34,12 +34,7 @@ __all__ = ["Range", "Sweep", "fit_command", "sweep"]
 _ROUND = 4  # proposals before their scores are looked at
 _DIGITS = 4  # of a proposed number: more would be noise, and hard to read
 _BEST = "best by the score"
-
-
-# What settings say that a search, or its absence, leaves without a say.
-_OF_THE_LOSS = ("gamma", "beta", "pseudo_label", "alignment")
-_OF_THE_END = ("tolerance", "patience")
-_OF_THE_SEARCH = ("cluster_sizes",)
+Search = Literal["grid", "optuna"]
 
 
 def cautions(names: Iterable[str], refine: bool) -> list[str]:
@@ -47,17 +42,20 @@ def cautions(names: Iterable[str], refine: bool) -> list[str]:
 
     ``refine`` says whether a search finds the clusters, as by the default recipe.
     """
+    lines: dict[tuple[str, ...], str] = {
+        ("cluster_sizes",): "without effect: there is no search (refine=false)",
+    }
     if refine:
         lines = {
-            _OF_THE_LOSS: "of the paper's loss. Here a search finds the clusters, and "
-            "the loss trains its graph alone; --param recipe=paper lets it find them",
-            _OF_THE_END: "without effect: a search finds the clusters, and its graph "
-            "is trained for all its steps; --param refine=false leaves the search out",
+            ("gamma", "beta", "pseudo_label", "alignment"): "of the paper's loss. Here "
+            "a search finds the clusters, and the loss trains its graph alone; --param "
+            "recipe=paper lets it find them",
+            ("tolerance", "patience"): "without effect: a search finds the clusters, "
+            "and its graph is trained for all its steps; --param refine=false leaves "
+            "the search out",
         }
-    else:
-        lines = {_OF_THE_SEARCH: "without effect: there is no search (refine=false)"}
-    tried = {part: [n for n in names if n in part] for part in lines}
-    return [f"{', '.join(tried[p])}: {line}" for p, line in lines.items() if tried[p]]
+    tried = {line: [n for n in names if n in part] for part, line in lines.items()}
+    return [f"{', '.join(found)}: {line}" for line, found in tried.items() if found]
 
 
 class Range(NamedTuple):
@@ -105,12 +103,7 @@ def search_space(
 
 
 def _optuna() -> Any:
-    try:
-        return importlib.import_module("optuna")
-    except ImportError as error:
-        raise ValueError(
-            f'searching with optuna needs it: pip install "sagl[sweep]" ({error})'
-        ) from None
+    return optional_module("optuna", "sweep")
 
 
 def _rounded(value: Any) -> Any:
@@ -120,28 +113,15 @@ def _rounded(value: Any) -> Any:
 class Sweep(Study):
     """Settings of SAGL, tried and scored without labels.
 
-    Proposals of optuna's TPE sampler learn from the scores. It is seeded, asked in
-    rounds, and given the scores in the order in which it was asked: the same scores
-    lead to the same proposals, however many runs went on at once and however often the
-    search was interrupted. So a search is taken up by asking again, and the runs that
-    are kept answer for what was done.
+    Every combination of ``grid``'s values, or ``trials`` proposals of optuna's TPE
+    sampler, which takes ``ranges``, too, and learns from the scores. It is seeded and
+    asked in rounds: the same scores lead to the same proposals, however many runs went
+    on at once and however often the search was interrupted. So a search is taken up by
+    asking again, and the runs that are kept answer for what was done.
 
-    Parameters
-    ----------
-    source : Source
-    out : Path
-    n_clusters : int
-        Given, because partitions into other numbers of clusters cannot be compared,
-        and counting the labels would be a use of them.
-    grid : mapping of a setting to the values to try
-    ranges : mapping of a setting to a ``Range``, with ``search="optuna"``
-    search : {"grid", "optuna"}, default="grid"
-        Every combination, or ``trials`` proposals that learn from earlier ones.
-    trials : int, default=30
-    params : mapping, optional
-        Parameters of SAGL that stay the same.
-    options
-        Of ``Study``, with three seeds by default.
+    ``n_clusters`` is given, because partitions into other numbers of clusters cannot be
+    compared, and counting the labels would be a use of them. There are three seeds by
+    default.
     """
 
     command = "sweep"
@@ -156,14 +136,14 @@ class Sweep(Study):
         n_clusters: int,
         grid: Mapping[str, Sequence[Any]] | None = None,
         ranges: Mapping[str, Range] | None = None,
-        search: Literal["grid", "optuna"] = "grid",
+        search: Search = "grid",
         trials: int = 30,
         params: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         grid, ranges = dict(grid or {}), dict(ranges or {})
-        _check_search(grid, ranges, search, params or {})
         self._trials = integer("trials", trials, 1)
+        _check_search(grid, ranges, search, params or {})
         self._space = search_space(grid, ranges) if search == "optuna" else None
         options = {"seeds": 3, "looks": 1, "params": params, **options}
         super().__init__(source, [], out, n_clusters=n_clusters, **options)
@@ -173,14 +153,11 @@ class Sweep(Study):
             dict(zip(values, point, strict=True)) for point in product(*values.values())
         ]
         searched = {self.resolved({**self.params, **point}).refine for point in points}
-        self._cautions = []
-        if len(searched) == 1:
-            self._cautions = cautions([*grid, *ranges], searched.pop())
+        self._cautions = cautions(values, *searched) if len(searched) == 1 else []
         for line in self._cautions:
             warnings.warn(line, stacklevel=2)
-        if self._space is None:
-            for point in points:
-                self.add_sagl(point)
+        for point in points if self._space is None else ():
+            self.add_sagl(point)
 
     @property
     def total(self) -> int:
@@ -220,7 +197,7 @@ class Sweep(Study):
     def best(self) -> dict[str, Any] | None:
         """The settings with the best label-free score, or None before any run."""
         row = best_by_score(super().rows(), self.seeds)
-        return None if row is None else dict(self._settings[row.name])
+        return None if row is None else self.settings_of(row)
 
     def rows(self) -> list[Row]:
         return marked(super().rows(), self.seeds, _BEST)
@@ -228,30 +205,28 @@ class Sweep(Study):
     def figures(self) -> dict[str, Axes]:
         from sagl.report.figures import draw_sweep
 
-        rows = [row for row in self.rows() if row.label_free]
+        rows = [row for row in self.rows() if row.runs]
         if not rows:
             return {}
-        points = [self._settings[row.name] for row in rows]
-        scores = [row.label_free["total"] for row in rows]
+        points = [self.settings_of(row) for row in rows]
+        scores = [row.mean["score"] for row in rows]
         return {"sweep": draw_sweep(points, scores, measure=SCORE)[0]}
 
     def findings(self) -> dict[str, Any]:
         rows = self.rows()
-        best = best_by_score(rows, self.seeds)
-        findings: dict[str, Any] = {
-            "best": self.best,
-            "best_score": best and best.score,
-        }
-        if best is not None:
-            params = {**self.params, **self._settings[best.name]}
-            train, n_clusters = self.source.train, self.n_clusters
-            findings["command"] = fit_command(train, n_clusters, params)
-            findings["python"] = " ".join(repr(SAGL(n_clusters, **params)).split())
+        row = best_by_score(rows, self.seeds)
+        findings: dict[str, Any] = {"best": self.best, "best_score": row and row.score}
+        if row is not None:
+            params = {**self.params, **self.settings_of(row)}
+            model = SAGL(self.n_clusters, **params)
+            command = fit_command(self.source.train, self.n_clusters, params)
+            findings |= {"command": command, "python": " ".join(repr(model).split())}
         if self.labelled:
-            accs = [row.mean["acc"] for row in rows if row.mean]
             findings["for_information_not_used"] = {
-                "best_acc_by_score": best and best.acc,
-                "highest_acc": max(accs, default=None),
+                "best_acc_by_score": row and row.acc,
+                "highest_acc": max(
+                    (r.acc for r in rows if r.acc is not None), default=None
+                ),
                 "rank_correlation": rank_correlation(rows),
             }
         return findings
@@ -260,22 +235,18 @@ class Sweep(Study):
         findings = self.findings()
         if findings["best"] is None:
             return ["no setting has a score yet", *self._cautions]
-        values = ", ".join(
-            f"{name} = {value}" for name, value in findings["best"].items()
-        )
-        sentences = [f"best setting: {values} ({SCORE} {findings['best_score']:.3f})"]
+        best = ", ".join(f"{name} = {v}" for name, v in findings["best"].items())
+        sentences = [f"best setting: {best} ({SCORE} {findings['best_score']:.3f})"]
         known = findings.get("for_information_not_used")
-        if known and known["best_acc_by_score"] is not None:
+        if known:
             text = (
                 "for information, not used: its ACC is "
                 f"{known['best_acc_by_score']:.3f}, the highest of all "
                 f"{known['highest_acc']:.3f}"
             )
             if known["rank_correlation"] is not None:
-                text += (
-                    "; rank correlation between score and ACC "
-                    f"{known['rank_correlation']:.2f}"
-                )
+                rank = known["rank_correlation"]
+                text += f"; rank correlation between score and ACC {rank:.2f}"
             sentences.append(text)
         return [*sentences, *self._cautions, f"to use it: {findings['command']}"]
 
@@ -325,7 +296,7 @@ def fit_command(part: Part, n_clusters: int, params: Mapping[str, Any]) -> str:
 
 def rank_correlation(rows: Sequence[Row]) -> float | None:
     """Spearman's, between the label-free score and ACC; None for too few settings."""
-    both = [(row.score, row.acc) for row in rows if row.label_free and row.mean]
+    both = [(row.score, row.acc) for row in rows if row.acc is not None]
     if len(both) < 3 or any(len(set(column)) < 2 for column in zip(*both, strict=True)):
         return None
     return float(spearmanr(*zip(*both, strict=True)).statistic)
@@ -337,8 +308,7 @@ def _check_search(
     search: str,
     params: Mapping[str, Any],
 ) -> None:
-    if search not in ("grid", "optuna"):
-        raise ValueError(f"search must be grid or optuna; got {search!r}")
+    check_choice("search", search, Search)
     if not grid and not ranges:
         raise ValueError("nothing to try; give --grid NAME=VALUE,VALUE")
     if ranges and search == "grid":

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,32 +24,21 @@ from sagl.baselines.registry import METHODS, Method
 from sagl.experiments.fit import Result, Task
 
 __all__ = [
-    *("COLUMNS", "Published", "Row", "cells", "markdown_table", "rows_of"),
-    *("published_combination", "published_figures"),
+    *("Row", "cells", "markdown_table", "published_combination", "published_figures"),
+    "rows_of",
 ]
 
-MEASURES = ("acc", "nmi", "ari", "ami")
+MEASURES = ("acc", "nmi", "ari", "ami")  # by true labels; "score" is the label-free one
 PUBLISHED = MEASURES[:3]  # that the paper has figures of
 NOT_RUN = "published, not run"
 # Rows that cannot be run: SRLF has neither a public description nor code, and
 # MIM-Refiner is a backbone (k-means is what evaluates it on its features).
-ONLY_PUBLISHED = {"srlf": "SRLF", "mim-refiner": "MIM-Refiner"}
-# How a family may be called in a view's name; of CLIP the paper used ViT-L/14 only.
-_FAMILIES = {
-    "dinov3": "DINOv3",
-    "siglip2": "SigLIP 2",
-    "convnextv2": "ConvNeXt V2",
-    "clipl14": "CLIP ViT-L/14",
-    "clipvitl14": "CLIP ViT-L/14",
+ONLY_PUBLISHED = {
+    "srlf": Method("srlf", "", "SRLF"),
+    "mim-refiner": Method("mim-refiner", "", "MIM-Refiner"),
 }
-_SUPERVISED = {name for name, method in METHODS.items() if method.supervised}
-_KMEANS, _TURTLE = "kmeans", "turtle"
 _HEAD_START = 0.10  # "k-means plus ten points"
 NEVER = "—"
-COLUMNS = (
-    *("method", "ACC", "NMI", "ARI", "AMI", "clusters", "seconds", "peak MiB"),
-    *("to k-means+10", "to TURTLE", "published", "score", ""),
-)
 
 
 @dataclass(frozen=True)
@@ -59,7 +49,7 @@ class Row:
     title: str
     supervised: bool
     runs: int
-    mean: dict[str, float] = field(default_factory=dict)
+    mean: dict[str, float] = field(default_factory=dict)  # by measure
     sd: dict[str, float] = field(default_factory=dict)
     worst_acc: float | None = None
     clusters: float | None = None
@@ -69,10 +59,11 @@ class Row:
     to_turtle: float | None = None
     published_acc: float | None = None
     note: str = ""
-    # Mean linear, graph, agreement and total of the label-free score, in nats; nothing
-    # where a run of an earlier version did not measure it.
+    # Mean linear, graph, agreement and total of the label-free score, in nats.
     label_free: dict[str, float] = field(default_factory=dict)
     label_free_sd: float | None = None  # of the total
+    published_nmi: float | None = None
+    published_ari: float | None = None
 
     @property
     def marked_title(self) -> str:
@@ -87,7 +78,7 @@ class Row:
     @property
     def score(self) -> float | None:
         """The mean label-free score; higher is better."""
-        return self.label_free.get("total")
+        return self.mean.get("score")
 
     def record(self) -> dict[str, Any]:
         """Names and plain values."""
@@ -121,15 +112,20 @@ def rows_of(
         else:
             done[name].append(result)
     marks = {
-        "to_kmeans_plus_10": _mean_acc(done.get(_KMEANS), _HEAD_START),
-        "to_turtle": _mean_acc(done.get(_TURTLE), 0.0),
+        "to_kmeans_plus_10": _mean_acc(done.get("kmeans"), _HEAD_START),
+        "to_turtle": _mean_acc(done.get("turtle"), 0.0),
     }
-    rows = []
-    for method in methods:
-        runs, note = done[method.name], notes.get(method.name, "")
-        row = Row(method.name, method.title or method.name, method.supervised, 0)
-        measured = _measured(runs, marks) if runs else {}
-        rows.append(replace(row, note=note, **measured))
+    rows = [
+        Row(
+            method.name,
+            method.title or method.name,
+            method.supervised,
+            len(done[method.name]),
+            note=notes.get(method.name, ""),
+            **_measured(done[method.name], marks),
+        )
+        for method in methods
+    ]
     return sorted(rows, key=lambda row: row.supervised)
 
 
@@ -138,10 +134,9 @@ def best_by_score(rows: Sequence[Row], seeds: int) -> Row | None:
 
     If none is complete yet, among those with most.
     """
-    scored = [row for row in rows if row.label_free]
-    most = max((row.runs for row in scored), default=0)
-    full = [row for row in scored if row.runs >= min(seeds, most)]
-    return max(full, key=lambda row: row.label_free["total"], default=None)
+    most = max((row.runs for row in rows), default=0)
+    full = [row for row in rows if row.runs and row.runs >= min(seeds, most)]
+    return max(full, key=lambda row: row.mean["score"], default=None)
 
 
 def marked(rows: Sequence[Row], seeds: int, mark: str) -> list[Row]:
@@ -151,28 +146,30 @@ def marked(rows: Sequence[Row], seeds: int, mark: str) -> list[Row]:
         replace(row, note=f"{mark} {row.note}".strip()) if row is best else row
         for row in rows
     ]
-    return sorted(rows, key=lambda row: -row.label_free.get("total", -1.0))
+    return sorted(rows, key=lambda row: -row.mean.get("score", -1.0))
 
 
 def _measured(
     results: list[Result], marks: Mapping[str, float | None]
 ) -> dict[str, Any]:
     """Scores and costs of a method's runs, by the names of a row."""
-    scores = [result["scores"] for result in results]
-    measures = [m for m in MEASURES if m in scores[0]]  # there are none without labels
-    label_free = [r["label_free"] for r in results if "label_free" in r]
+    if not results:
+        return {}
+    scores = [
+        {**result["scores"], "score": result["label_free"]["total"]}
+        for result in results
+    ]
+    measures = [m for m in (*MEASURES, "score") if m in scores[0]]
+    label_free = [result["label_free"] for result in results]
     return {
-        "runs": len(results),
         "mean": {m: _mean(scores, m) for m in measures},
         "sd": {m: _deviation(scores, m) for m in measures},
-        "worst_acc": min(s["acc"] for s in scores) if measures else None,
+        "worst_acc": min((s["acc"] for s in scores if "acc" in s), default=None),
         "clusters": _mean(scores, "n_clusters"),
         "seconds": float(np.median([r["seconds"] for r in results])),
         "peak_mib": max(r["peak_mib"] for r in results),
-        "label_free": {
-            term: _mean(label_free, term) for term in (label_free or [{}])[0]
-        },
-        "label_free_sd": _deviation(label_free, "total") if label_free else None,
+        "label_free": {term: _mean(label_free, term) for term in label_free[0]},
+        "label_free_sd": _deviation(scores, "score"),
         **{key: _time_to(results, mark) for key, mark in marks.items()},
     }
 
@@ -204,39 +201,41 @@ def _time_to(results: list[Result], mark: float | None) -> float | None:
     return middle if math.isfinite(middle) else None
 
 
-def cells(rows: Sequence[Row]) -> list[list[str]]:
-    """The rows as text, the best unsupervised mean of each measure in bold.
+def cells(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """What may stand in a table of each row, by the name of a column.
 
-    The column *score* is the label-free one, in nats.
+    The best unsupervised mean of each measure is in bold; *score* is the label-free
+    one, in nats.
     """
+    best: dict[str, float] = {}
+    for row in rows:
+        for m, value in row.mean.items():
+            if not row.supervised:
+                best[m] = max(value, best.get(m, value))
 
-    def mean(row: Row, m: str) -> float | None:
-        return row.score if m == "score" else row.mean.get(m)
-
-    def text(row: Row, m: str) -> str:
-        value = mean(row, m)
-        if value is None:
+    def mean(row: Row, m: str) -> str:
+        if m not in row.mean:
             return ""
-        formatted, deviation = f"{value:.3f}", row.sd.get(m, row.label_free_sd)
-        if row.runs > 1:
-            formatted += f" ± {deviation:.3f}"
-        others = [mean(other, m) for other in rows if not other.supervised]
-        best = max((v for v in others if v is not None), default=None)
-        return f"**{formatted}**" if value == best and not row.supervised else formatted
+        text = f"{row.mean[m]:.3f}" + (f" ± {row.sd[m]:.3f}" if row.runs > 1 else "")
+        bold = row.mean[m] == best.get(m) and not row.supervised
+        return f"**{text}**" if bold else text
 
     return [
-        [
-            row.marked_title,
-            *(text(row, m) for m in MEASURES),
-            shown(row.clusters, ".4g"),
-            _seconds(row.seconds),
-            shown(row.peak_mib, ",.0f"),
-            _seconds(row.to_kmeans_plus_10, reached=bool(row.mean)),
-            _seconds(row.to_turtle, reached=bool(row.mean)),
-            shown(row.published_acc, ".3f"),
-            text(row, "score"),
-            row.note,
-        ]
+        {
+            "method": row.marked_title,
+            **{m.upper(): mean(row, m) for m in MEASURES},
+            "score": mean(row, "score"),
+            "worst ACC": shown(row.worst_acc, ".3f"),
+            "clusters": shown(row.clusters, ".4g"),
+            "seconds": _seconds(row.seconds),
+            "peak MiB": shown(row.peak_mib, ",.0f"),
+            "to k-means+10": _seconds(row.to_kmeans_plus_10, reached="acc" in row.mean),
+            "to TURTLE": _seconds(row.to_turtle, reached="acc" in row.mean),
+            "published": shown(row.published_acc, ".3f"),
+            "published NMI": shown(row.published_nmi, ".3f"),
+            "published ARI": shown(row.published_ari, ".3f"),
+            "": row.note,
+        }
         for row in rows
     ]
 
@@ -271,77 +270,65 @@ def plain(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
-class Published(NamedTuple):
-    """ACC, NMI and ARI of one method on one data set, as fractions."""
-
-    title: str
-    acc: float
-    nmi: float | None
-    ari: float | None
+Figures = dict[str, float]  # ACC, NMI and ARI, as fractions
 
 
-def published_figures(name: str) -> dict[str, Published]:
+def published_figures(name: str) -> dict[str, Figures]:
     """Figures by method for the data set that ``name`` begins with, else none.
 
-    >>> published_figures("pets_clip")["turtle"].acc
+    >>> published_figures("pets_clip")["turtle"]["acc"]
     0.9605
     >>> published_figures("my_photos")
     {}
     """
-    lines = _of_dataset("published.csv", name)
-    return {line["method"]: _published(line) for line in lines}
+    return {line["method"]: figures for line, figures in _of("published.csv", name)}
 
 
-def published_combination(name: str, views: Sequence[str]) -> Published | None:
+def published_combination(name: str, views: Sequence[str]) -> Figures:
     """SAGL's figures on these views of a data set, if the paper has them.
 
     Views are recognised by the model family in their names, one view per family.
 
-    >>> published_combination("pets", ["dinov3-l", "convnextv2-l"]).acc
+    >>> published_combination("pets", ["dinov3-l", "convnextv2-l"])["acc"]
     0.9463
-    >>> published_combination("pets", ["dinov3-l", "resnet50"]) is None
-    True
+    >>> published_combination("pets", ["dinov3-l", "resnet50"])
+    {}
     """
-    families = [
-        next((f for word, f in _FAMILIES.items() if plain(view).startswith(word)), "")
-        for view in views
+    for line, figures in _of("published_views.csv", name):
+        families = sorted(line["views"].split("+"))  # regular expressions
+        known = [[f for f in families if re.match(f, plain(view))] for view in views]
+        if sorted(known) == [[family] for family in families]:
+            return figures
+    return {}
+
+
+def _of(file: str, name: str) -> list[tuple[dict[str, str], Figures]]:
+    """Lines of the data set that ``name`` begins with, and their figures."""
+    return [
+        (line, {m: round(float(line[m]) / 100, 6) for m in PUBLISHED if line[m]})
+        for line in lines_of(file)
+        if plain(name).startswith(plain(line["dataset"]))
     ]
-    for line in _of_dataset("published_views.csv", name):
-        if sorted(families) == sorted(line["views"].split("+")):
-            return _published(line)
-    return None
 
 
-def _of_dataset(file: str, name: str) -> list[dict[str, str]]:
-    lines = lines_of(file)
-    return [line for line in lines if plain(name).startswith(plain(line["dataset"]))]
-
-
-def _published(line: Mapping[str, str]) -> Published:
-    name = line.get("method", "sagl-paper")
-    title = ONLY_PUBLISHED.get(name) or METHODS[name].title
-    acc, nmi, ari = (
-        round(float(line[m]) / 100, 6) if line[m] else None for m in PUBLISHED
-    )
-    return Published(title, acc or 0.0, nmi, ari)
+def beside(row: Row, figures: Figures) -> Row:
+    """The row, with the paper's figures beside its own."""
+    acc, nmi, ari = map(figures.get, PUBLISHED)
+    return replace(row, published_acc=acc, published_nmi=nmi, published_ari=ari)
 
 
 def with_published(
     rows: Sequence[Row], name: str, also: Container[str] = ()
 ) -> list[Row]:
-    """The rows, with the paper's ACC on the data set that ``name`` begins with.
+    """The rows, with the paper's figures on the data set that ``name`` begins with.
 
     Methods of the paper that were not run have a row if they are in ``also``.
     """
-    figures = published_figures(name)
-    names = {row.name for row in rows}
+    figures, run = published_figures(name), {row.name for row in rows}
     more = [
-        Row(method, figure.title, method in _SUPERVISED, 0, note=NOT_RUN)
-        for method, figure in figures.items()
-        if method in also and method not in names
+        Row(method.name, method.title, method.supervised, 0, note=NOT_RUN)
+        for method in {**METHODS, **ONLY_PUBLISHED}.values()
+        if method.name in figures and method.name in also and method.name not in run
     ]
-    rows = [
-        replace(row, published_acc=getattr(figures.get(row.name), "acc", None))
-        for row in [*rows, *more]
-    ]
+    rows = [beside(row, figures.get(row.name, {})) for row in [*rows, *more]]
     return sorted(rows, key=lambda row: (row.supervised, row.note == NOT_RUN))
