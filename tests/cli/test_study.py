@@ -80,13 +80,14 @@ class Shown:
 
 def test_rows_with_labels_are_apart_and_notes_stand_below(capsys):
     show_study(Shown(), ["table.md"])
-    heading, _, columns, line, first, rule, last, *rest = (
+    heading, _, columns, line, first, failed, rule, last, *rest = (
         text.rstrip() for text in capsys.readouterr().out.splitlines()
     )
     assert heading == "a heading"
     assert columns.split() == ["method", "ACC", "NMI"]
     assert first.split() == ["[A]", "0.9"]  # the best mean, without its marks
     assert set(line.strip()) == {"─"}
+    assert failed == "B"
     assert rule.strip() == ""
     assert last.split() == ["C", "1.0", "0.8"]
     said = [text for text in rest if text]

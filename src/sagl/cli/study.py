@@ -204,7 +204,7 @@ def show_study(study: Study, files: Sequence[str]) -> None:
     for line, row, after in zip(cells, rows, [*rows[1:], rows[-1]], strict=True):
         apart = after.supervised and not row.supervised
         table.add_row(*line[: len(widths)], end_section=apart)
-    console.print(table, "", sep="\n")
+    console.print("", table, "", sep="\n")
     sentences = [*_notes(rows), *study.sentences()]
     if left_out := ", ".join(named[len(widths) :]):
         sentences.insert(0, f"for want of room in table.md alone: {left_out}")
