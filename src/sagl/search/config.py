@@ -59,7 +59,7 @@ class SearchConfig:
     rows: int = 5_000
     rows_per_cluster: int = 20
     starts: int = 8
-    proposals: int = 100
+    proposals: int = 400
     steps: int = 100
     hot: float = 1.0
     warm: float = 0.3
