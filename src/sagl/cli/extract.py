@@ -19,8 +19,8 @@ from sagl.cli.options import (
 def _show(done: dict[str, Any]) -> None:
     if not done["complete"]:
         say(
-            "this part is done; the last process finishes the store, or: sagl store "
-            f"merge {done['store']}"
+            f"part {done['part']} of {done['parts']} is done; the last process "
+            f"finishes the store, or: sagl store merge {done['store']}"
         )
         return
     for name, view in done["views"].items():
@@ -64,6 +64,7 @@ def extract(
     from sagl.features.extraction import extract_source
 
     options |= {"dtype": dtype, "batch_size": batch_size}
-    options["share"] = share_of_process(shard)
+    part, parts = options["share"] = share_of_process(shard)
     with taken_up():
-        return extract_source(source, backbone or [], out, **options).as_dict()
+        done = extract_source(source, backbone or [], out, **options).as_dict()
+    return {**done, "part": part, "parts": parts}
