@@ -32,14 +32,15 @@ LEVEL = {
     "pipeline": 5,
     "prediction": 6,
     "model": 7,
-    "run": 8,
-    "estimator": 9,
-    "baselines": 10,
-    "report": 11,
-    "experiments": 12,
-    "cli": 13,
-    "__init__": 14,
-    "__main__": 14,
+    "clusters": 8,
+    "run": 9,
+    "estimator": 10,
+    "baselines": 11,
+    "report": 12,
+    "experiments": 13,
+    "cli": 14,
+    "__init__": 15,
+    "__main__": 15,
 }
 FILES = sorted(SOURCE.rglob("*.py"))
 DOCUMENT = Path(__file__).parents[1] / "docs" / "architecture.md"

@@ -23,9 +23,13 @@ def blocks(language):
 def test_python_examples(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert blocks("python")
-    for code in blocks("python"):
-        exec(compile(code, "README.md", "exec"), {})
-    assert float(capsys.readouterr().out.split()[-1]) > 0.5
+    names: dict[str, object] = {}
+    for code in blocks("python"):  # each goes on where the one before ended
+        exec(compile(code, "README.md", "exec"), names)
+    out = capsys.readouterr().out
+    assert float(re.search(r"ACC (\S+)", out)[1]) > 0.5
+    assert names["fewer"].n_clusters_ == 9
+    assert names["more"].n_clusters_ == 11
 
 
 LOOKS = """

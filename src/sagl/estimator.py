@@ -16,8 +16,14 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sagl.checks import number
+from sagl.clusters.describe import described
+from sagl.clusters.layers import labels_at
+from sagl.clusters.methods import ClusterMethods
 from sagl.environment import pick_device
 from sagl.model import (
+    Facts,
+    Layer,
+    Leaves,
     Model,
     Watch,
     counted_clusters,
@@ -52,7 +58,7 @@ class UncertainCountWarning(UserWarning):
 
 
 @documented
-class SAGL(TransformerMixin, ClusterMixin, BaseEstimator, Parameters):  # type: ignore[misc]
+class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parameters):  # type: ignore[misc]
     """Sparse Attention Graph Learning: clusters from several views, without labels.
 
     Per view a linear map, bilinear attention and an exact α-entmax projection yield a
@@ -97,6 +103,17 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator, Parameters):  # type: 
         With ``n_clusters="auto"``: the estimate, its interval and the curve behind it.
     n_features_in_ : int
         Columns of all views together.
+    names_ : dict of int to str
+        What clusters are called, of those that have a name; see ``rename``.
+    ids_ : sequence of str
+        What the training samples are called, if the run says so.
+    layers_ : tuple of Layer
+        With ``refine``: partitions from coarse to fine, each inside the next; see
+        ``predict``.
+    leaves_ : Leaves
+        Clusters of anchors and training samples in the finest of them.
+    facts_ : Facts
+        What ``outliers``, ``disagreement`` and ``duplicates`` say of training samples.
 
     Examples
     --------
@@ -125,6 +142,11 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator, Parameters):  # type: 
     view_weights_: tuple[float, ...]
     cluster_sizes_: Sizes
     cluster_count_: ClusterCount
+    facts_: Facts
+    layers_: tuple[Layer, ...]
+    leaves_: Leaves
+    names_: dict[int, str]
+    ids_: Sequence[str]
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Learn clusters from the views. ``y`` is ignored: labels play no part."""
@@ -141,7 +163,7 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator, Parameters):  # type: 
             counted = self.resolved(len(views), count.best)
             settings = replace(counted, seed=settings.seed)
         model = fit_model(views, settings, pick_device(self.device), self._watch())
-        self._take(replace(model, cluster_count=count))
+        self._take(replace(described(model, views), cluster_count=count))
         used = len(np.unique(self.labels_))
         if used < settings.n_clusters:
             text = f"only {used} of {settings.n_clusters} clusters hold samples"
@@ -181,14 +203,19 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator, Parameters):  # type: 
         self.fit(X)
         return self.labels_
 
-    def predict(self, X: Any, *, agreement: float | None = None) -> NDArray[np.int64]:
+    def predict(
+        self, X: Any, *, agreement: float | None = None, layer: int | None = None
+    ) -> NDArray[np.int64]:
         """The cluster of each sample, whatever other samples are asked about.
 
         With ``agreement``, say 0.9, doubtful samples get −1: those below the confidence
         from which on training samples keep their cluster so often when the search
-        starts elsewhere.
+        starts elsewhere. With ``layer``, the number of clusters of one of ``layers_``,
+        the cluster in that layer; a coarser one is the one that holds the cluster.
         """
         labels, confidence = self.predict_with_confidence(X)
+        if layer is not None:
+            labels = labels_at(self._model, layer, self.check_views(X), labels)
         if agreement is not None:
             labels[confidence < self.threshold(agreement)] = DOUBTFUL
         return labels
@@ -285,7 +312,12 @@ class SAGL(TransformerMixin, ClusterMixin, BaseEstimator, Parameters):  # type: 
             for name, value in self.get_params(deep=False).items()
             if name not in _NOT_SAVED
         }
-        write_run(Path(directory), self._model, params, ids)
+        write_run(
+            Path(directory),
+            self._model,
+            params,
+            self._model.ids if ids is None else ids,
+        )
 
     @classmethod
     def load(cls, directory: str | Path, device: str = "auto") -> Self:

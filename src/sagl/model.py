@@ -37,6 +37,45 @@ RESTARTS = "restart-"
 COUNT = "cluster-count.json"  # while a fit with n_clusters="auto" lasts
 
 
+class Facts(NamedTuple):
+    """What is known of training samples and clusters beside labels and confidence."""
+
+    outlier: NDArray[np.float64]  # (n,) the larger, the less like all others
+    disagreement: NDArray[np.float64]  # (n,) of the views, 0 to 1
+    duplicate: NDArray[np.int64]  # (n,) the group of near-duplicates, or −1
+    between: NDArray[np.float64]  # (C, C) mean probabilities of a cluster's samples
+
+
+class Layer(NamedTuple):
+    """A partition, coarser or finer than the one that was asked for.
+
+    Attributes
+    ----------
+    n_clusters : int
+    parents : tuple of int
+        For each of its clusters the one in the next coarser layer that it is in; empty
+        for the coarsest.
+    stability : float
+        The share of samples of the search that keep their cluster when the search
+        starts elsewhere.
+    kept : float
+        What views and neighbours tell of it, relative to what they tell of the clusters
+        that were asked for.
+    """
+
+    n_clusters: int
+    parents: tuple[int, ...]
+    stability: float
+    kept: float
+
+
+class Leaves(NamedTuple):
+    """Clusters of the finest layer."""
+
+    anchors: Tensor  # (a,)
+    labels: NDArray[np.int64]  # (n,)
+
+
 @dataclass
 class Model:
     """All that a fit leaves, and a run directory holds."""
@@ -57,6 +96,11 @@ class Model:
     doubt: DoubtCurve | None = None  # measured with the score
     view_weights: tuple[float, ...] | None = None  # with a search
     cluster_sizes: Sizes | None = None  # with a search
+    facts: Facts | None = None  # not of runs of before 0.2
+    layers: tuple[Layer, ...] | None = None  # with a search, from coarse to fine
+    leaves: Leaves | None = None  # with layers
+    names: dict[int, str] = field(default_factory=dict)  # of clusters that have one
+    ids: Sequence[str] | None = None  # of the training samples, if they have any
 
     @cached_property
     def predictor(self) -> Predictor:

@@ -5,7 +5,10 @@
     anchors.safetensors  linear features of the anchors, one tensor per view; features
                          and clusters of the voters, where there are any
     history.jsonl        one record per line
-    labels.csv           sample, cluster and confidence of the training samples
+    labels.csv           sample, cluster and confidence of the training samples, names
+                         of clusters, and what is known about single samples
+    names.json           names of clusters, as a report's explorer exports them, where
+                         there are any
     graph.npz            the graph of all views, SciPy CSR; written by `sagl fit`
     source.json          where the samples and features are; written by `sagl fit`
     features/            the features, when `sagl fit` extracted them: a feature store
@@ -17,7 +20,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +30,11 @@ import torch
 from torch import Tensor
 
 from sagl._version import __version__
-from sagl.features.files import prediction_table, read_prediction_table
-from sagl.model import Model, build_network
+from sagl.clusters.names import FILE as NAMES
+from sagl.clusters.names import name_of, names_content, read_names
+from sagl.features.files import prediction_table, predictions_in
+from sagl.features.tables import Columns, read_columns
+from sagl.model import Facts, Layer, Leaves, Model, build_network
 from sagl.nn.inference import Voters
 from sagl.search.config import SearchConfig
 from sagl.search.count import ClusterCount
@@ -56,11 +62,15 @@ GRAPH = "graph.npz"
 SOURCE = "source.json"
 FEATURES = "features"
 _LABELS = "labels"  # the tensor of the anchors' clusters
+_LEAVES = "leaves"  # that of their clusters in the finest layer
+_LEAF = "leaf"  # the column of the samples' clusters there
+_BETWEEN = "between"  # that of how clusters are near each other
 ALL_VIEWS = "all views"  # what graph.npz is called where views have names
 # All samples attend to all: beyond so many, graphs are computed only when asked for.
 GRAPH_LIMIT = 50_000
 _VOTERS = "voters."  # how their tensors are called, beside those of the anchors
 _FORMER_SIZES = {"even": "balanced", "free": "any"}  # words of formats 3 and 4
+_PER_SAMPLE = ("outlier", "disagreement", "duplicate")  # columns of labels.csv
 _PARTS = (MODEL, ANCHORS, HISTORY, LABELS)
 
 
@@ -71,6 +81,12 @@ _EXTRAS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "doubt": (DoubtCurve.as_dict, DoubtCurve.from_dict),
     "view_weights": (list, tuple),
     "cluster_sizes": (str, str),
+    "layers": (
+        lambda layers: [layer._asdict() for layer in layers],
+        lambda saved: tuple(
+            Layer(**{**x, "parents": tuple(x["parents"])}) for x in saved
+        ),
+    ),
 }
 
 
@@ -106,7 +122,7 @@ def write_run(
         write_tensors(directory / MODEL, run.network.state_dict())
         write_tensors(directory / ANCHORS, _anchor_tensors(run))
         write_text(directory / HISTORY, history)
-        table = prediction_table(run.labels, run.confidence, ids)
+        table = prediction_table(run.labels, run.confidence, ids, _more_columns(run))
         write_text(directory / LABELS, table)
         config = {
             "format": FORMAT,
@@ -127,6 +143,8 @@ def write_run(
             "sha256": {name: sha256(directory / name) for name in _PARTS},
         }
         write_json(directory / CONFIG, config)
+        if run.names:
+            save_names(directory, run.names)
     except OSError as error:
         for name in _PARTS:
             (directory / name).unlink(missing_ok=True)
@@ -182,7 +200,8 @@ def read_run(directory: Path) -> tuple[dict[str, Any], Model]:
         weights, _ = read_tensors(directory / MODEL)
         anchors, _ = read_tensors(directory / ANCHORS)
         history = (directory / HISTORY).read_text(encoding="utf-8").splitlines()
-        labels, confidence = read_prediction_table(directory / LABELS)
+        columns = read_columns(directory / LABELS, [None])
+        labels, confidence = predictions_in(directory / LABELS, columns)
         for part in (config, config["settings"], config["params"]):
             if part.get("cluster_sizes") in _FORMER_SIZES:
                 part["cluster_sizes"] = _FORMER_SIZES[part["cluster_sizes"]]
@@ -205,6 +224,10 @@ def read_run(directory: Path) -> tuple[dict[str, Any], Model]:
             n_steps=config["n_steps"],
             labels=labels,
             confidence=confidence,
+            facts=_facts(columns, anchors.get(_BETWEEN)),
+            leaves=_leaves(columns, anchors.get(_LEAVES)),
+            names=_names(directory, settings.n_clusters),
+            ids=_ids(columns),
             **{
                 name: _optional(config.get(name), from_json)
                 for name, (_, from_json) in _EXTRAS.items()
@@ -219,10 +242,68 @@ def _anchor_tensors(run: Model) -> dict[str, Tensor]:
     tensors = {str(i): z for i, z in enumerate(run.anchors)}
     if run.anchor_labels is not None:
         tensors[_LABELS] = run.anchor_labels
+    if run.leaves is not None:
+        tensors[_LEAVES] = run.leaves.anchors
+    if run.facts is not None:
+        tensors[_BETWEEN] = torch.from_numpy(run.facts.between)
     if run.voters is not None:
         tensors |= {f"{_VOTERS}{i}": x for i, x in enumerate(run.voters.features)}
         tensors[f"{_VOTERS}labels"] = run.voters.labels
     return tensors
+
+
+def _more_columns(run: Model) -> dict[str, Any]:
+    """Columns of labels.csv beside cluster and confidence."""
+    more: dict[str, Any] = {}
+    if run.names:
+        more["name"] = [name_of(run.names, k) for k in run.labels.tolist()]
+    if run.facts is not None:
+        more |= {name: getattr(run.facts, name).tolist() for name in _PER_SAMPLE}
+    if run.leaves is not None:
+        more[_LEAF] = run.leaves.labels.tolist()
+    return more
+
+
+def _facts(columns: Columns, between: Tensor | None) -> Facts | None:
+    if between is None:  # a run of before 0.2
+        return None
+    outlier, disagreement, duplicate = (columns[name] for name in _PER_SAMPLE)
+    return Facts(
+        np.array(outlier, dtype=np.float64),
+        np.array(disagreement, dtype=np.float64),
+        np.array(duplicate, dtype=np.int64),
+        between.numpy(),
+    )
+
+
+def _leaves(columns: Columns, anchors: Tensor | None) -> Leaves | None:
+    if anchors is None:
+        return None
+    return Leaves(anchors, np.array(columns[_LEAF], dtype=np.int64))
+
+
+def _ids(columns: Columns) -> list[str] | None:
+    """The samples' ids; None where they are but numbered."""
+    ids = [name or "" for name in columns["sample"]]
+    numbered = all(name == str(row) for row, name in enumerate(ids))
+    return None if numbered else ids
+
+
+def _names(directory: Path, n_clusters: int) -> dict[int, str]:
+    path = directory / NAMES
+    return given_names(directory, path, n_clusters) if path.is_file() else {}
+
+
+def given_names(directory: Path, path: Path, n_clusters: int) -> dict[int, str]:
+    """The names in a file that the explorer of this run's report exported."""
+    return read_names(path, sha256(directory / CONFIG), n_clusters).clusters
+
+
+def save_names(directory: Path, names: Mapping[int, str]) -> None:
+    """Write the names of a run's clusters beside it; samples marked there stay so."""
+    path, run = directory / NAMES, sha256(directory / CONFIG)
+    wrong = read_names(path, run, None).wrong if path.is_file() else []
+    write_json(path, names_content(names, run, wrong))
 
 
 def _voting_rules(voters: Voters) -> dict[str, Any]:

@@ -34,6 +34,7 @@ def describe(run: Path) -> dict[str, Any]:
         "anchors": len(saved.anchors[0]),
         "n_clusters_found": int((sizes > 0).sum()),
         "cluster_sizes": sizes.tolist(),
+        "names": {str(k): name for k, name in sorted(saved.names.items())},
         "mean_confidence": float(saved.confidence.mean()),
         "n_steps": saved.n_steps,
         "settings": config["settings"],
@@ -77,6 +78,8 @@ def show(facts: dict[str, Any]) -> None:
         rows["graph"] = f"{_each(names, record['sparsity'], '.2%')} of all pairs kept"
     if facts["view_weights"] is not None:
         rows["weights"] = _each(names, facts["view_weights"], ".0%")
+    if facts["names"]:
+        rows["names"] = ", ".join(facts["names"].values())
     if facts["cluster_count"] is not None:
         rows["estimated"] = ClusterCount.from_dict(facts["cluster_count"]).in_words()
     table = Table(show_header=False, title=f"run {facts['run']}")

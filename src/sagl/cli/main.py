@@ -16,7 +16,7 @@ from sagl.cli.store import store
 # By what people want; each is a function of the file that has its name.
 COMMANDS = {
     "Cluster": ("demo", "fit", "predict"),
-    "Look": ("report", "info", "graph", "evaluate"),
+    "Look": ("report", "info", "clusters", "layers", "names", "graph", "evaluate"),
     "Compare": ("compare", "ablate", "sensitivity", "combine", "sweep", "reproduce"),
     "Features": ("extract", "backbones", "views"),
 }

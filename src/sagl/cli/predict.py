@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from sagl.cli.options import loaded, option, say, takes
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from sagl.estimator import SAGL
     from sagl.features.store import Joined
 
@@ -30,6 +33,9 @@ def predict(
         "Cluster -1 for doubtful samples; the others keep their cluster so "
         "often when the search starts elsewhere, e.g. 0.9.",
     ),
+    layer: int | None = option(
+        None, "Clusters of the layer that has so many; see sagl layers.", metavar="N"
+    ),
 ) -> dict[str, Any]:
     """Give each sample of the views a cluster, whatever else is asked about.
 
@@ -43,8 +49,13 @@ def predict(
     threshold = 0.0 if agreement is None else model.threshold(agreement)
     clusters, confidence = model.predict_with_confidence(given.views)
     doubtful = confidence < threshold
+    more: dict[str, list[str]] = {}
+    if layer is not None:
+        clusters = model.predict(given.views, layer=layer)
+    elif model.names_:
+        more["name"] = _names(model, clusters, doubtful)
     clusters[doubtful] = DOUBTFUL
-    write_predictions(out, clusters, confidence, given.ids)
+    write_predictions(out, clusters, confidence, given.ids, more)
     return {
         "out": str(out),
         "n_samples": len(clusters),
@@ -52,3 +63,12 @@ def predict(
         "threshold": threshold,
         "mean_confidence": float(confidence.mean()),
     }
+
+
+def _names(
+    model: SAGL, clusters: NDArray[np.int64], doubtful: NDArray[np.bool_]
+) -> list[str]:
+    """The name of each sample's cluster; none for doubtful samples."""
+    names = [model.cluster_name(k) for k in range(model.n_clusters_)]
+    pairs = zip(clusters.tolist(), doubtful.tolist(), strict=True)
+    return ["" if left_out else names[k] for k, left_out in pairs]

@@ -250,21 +250,23 @@ def write_predictions(
     clusters: NDArray[np.int64],
     confidence: NDArray[np.float64],
     ids: Sequence[str] | None = None,
+    more: Mapping[str, Sequence[Any]] | None = None,
 ) -> None:
     """Cluster and confidence per sample (.csv), or the clusters alone (.npy)."""
     if path.suffix.lower() == ".npy":
         with replacing(path) as temporary, temporary.open("wb") as file:
             np.save(file, clusters)
         return
-    write_text(path, prediction_table(clusters, confidence, ids))
+    write_text(path, prediction_table(clusters, confidence, ids, more))
 
 
 def prediction_table(
     clusters: NDArray[np.int64],
     confidence: NDArray[np.float64],
     ids: Sequence[str] | None = None,
+    more: Mapping[str, Sequence[Any]] | None = None,
 ) -> str:
-    """CSV text with the columns sample, cluster and confidence.
+    """CSV text with the columns sample, cluster and confidence, and any ``more``.
 
     A sample is called by its id, or by its number where there are no ids.
     """
@@ -273,9 +275,10 @@ def prediction_table(
         raise ValueError(f"{len(names)} ids for {len(clusters)} samples")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["sample", "cluster", "confidence"])
-    rows = zip(names, clusters.tolist(), confidence.tolist(), strict=True)
-    writer.writerows((name, k, repr(c)) for name, k, c in rows)
+    more = more or {}
+    writer.writerow(["sample", "cluster", "confidence", *more])
+    columns = [clusters.tolist(), confidence.tolist(), *map(list, more.values())]
+    writer.writerows(zip(names, *columns, strict=True))
     return text.getvalue()
 
 
@@ -283,7 +286,13 @@ def read_prediction_table(
     path: Path,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Clusters and confidences of a table, whatever its samples are called."""
-    columns = read_columns(path, [None])
+    return predictions_in(path, read_columns(path, [None]))
+
+
+def predictions_in(
+    path: Path, columns: Mapping[str, Sequence[str | None]]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Clusters and confidences among the columns of this file."""
     with reading(path):
         clusters = np.array(columns["cluster"], dtype=np.int64)
         return clusters, np.array(columns["confidence"], dtype=np.float64)

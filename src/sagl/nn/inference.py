@@ -148,11 +148,7 @@ class Predictor:
     def answer(self, features: Sequence[Tensor]) -> Answer:
         """What the model says of at most ``block_rows`` samples, from raw features."""
         n = len(features[0])
-        missing = self.block_rows - n
-        rows = [
-            view.encoder.standardize(torch.cat([h, h[:1].expand(missing, -1)]).double())
-            for view, h in zip(self.views, features, strict=True)
-        ]
+        rows = self._block(features)
         p = self._representations(rows)
         logits = torch.stack(p)
         if self.voters is not None:  # who fills up the block need not ask them
@@ -160,6 +156,40 @@ class Predictor:
             logits[:, :n] += self.voters.weight * votes
         q = self.vote(torch.log_softmax(logits, dim=-1))
         return Answer(q[:n], [view[:n] for view in p])
+
+    @torch.no_grad()
+    def nearness(self, features: Sequence[Tensor]) -> Tensor:
+        """How like each anchor samples are, (n, a) from −1 to 1, from raw features.
+
+        The cosine of their z, mean over views by weight: what the graph is made of,
+        without what was learned about whom to attend to. Like an answer it does not
+        depend on company.
+        """
+        n = len(features[0])
+        total: Tensor | float = 0.0
+        for view, h, z, share in zip(
+            self.views, self._block(features), self.anchors, self.shares, strict=True
+        ):
+            new = unit_rows(view.encoder(h, exact_matmul))
+            total = total + share * exact_matmul(new, unit_rows(z).T)
+        assert isinstance(total, Tensor)
+        return total[:n]
+
+    @property
+    def shares(self) -> list[float]:
+        """How much each view counts when samples are compared; one in all."""
+        if self.network.has_heads:
+            weights: list[float] = self.network.view_weights.double().tolist()
+            return weights
+        return [1 / len(self.views)] * len(self.views)
+
+    def _block(self, features: Sequence[Tensor]) -> list[Tensor]:
+        """Standardised rows, filled up to the length that every block has."""
+        missing = self.block_rows - len(features[0])
+        return [
+            view.encoder.standardize(torch.cat([h, h[:1].expand(missing, -1)]).double())
+            for view, h in zip(self.views, features, strict=True)
+        ]
 
     def _prepared(self, features: Sequence[Tensor]) -> list[Tensor]:
         """Voters as the right side of an exact product, (d, v)."""

@@ -1,0 +1,72 @@
+"""Near-duplicates: samples much nearer to each other than neighbours are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from sagl.nn.neighbours import nearest_neighbours, unit_rows
+from sagl.nn.network import Network
+from sagl.training.feed import Feed
+from sagl.views import Views
+
+NONE = -1
+_NEIGHBOURS = 10
+# A copy is nearer than so much of the distance to the last of these neighbours,
+_SHARE = 0.3
+# which, where they are copies themselves, is taken for so much of what it usually is.
+_LEAST = 1 / 3
+_MOST_TOGETHER = 20_000  # samples that are all compared with each other
+
+
+@torch.no_grad()
+def duplicate_groups(
+    network: Network, views: Views, labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The group of near-duplicates of each sample, or −1, (n,).
+
+    Two samples are near-duplicates if in all views together their distance is a small
+    share of that to the tenth neighbour of either. Of many samples those of one cluster
+    are compared. Groups are numbered from 0 in the order of their first
+    sample.
+    """
+    n = len(views)
+    device = next(network.parameters()).device
+    feed = Feed(views, network, device, resident_bytes=0)
+    parts = [np.arange(n)]
+    if n > _MOST_TOGETHER:
+        parts = [np.flatnonzero(labels == k) for k in np.unique(labels)]
+    pairs = [rows[_near_pairs(feed(rows))] for rows in parts if len(rows) > _NEIGHBOURS]
+    one, other = np.concatenate(pairs, axis=1) if pairs else np.empty((2, 0), np.int64)
+    linked = coo_array((np.ones(len(one)), (one, other)), shape=(n, n))
+    return _numbered(connected_components(linked, directed=False)[1])
+
+
+def _near_pairs(features: Sequence[Tensor]) -> NDArray[np.int64]:
+    """Positions of pairs of near-duplicates, (2, m)."""
+    x = torch.cat([unit_rows(h) for h in features], dim=1)
+    near, cosines = nearest_neighbours(x, _NEIGHBOURS)
+    distance = (2 - 2 * cosines).clamp_min(0).sqrt()  # (n, k)
+    last = distance[:, -1]
+    last = last.clamp_min(_LEAST * last.median())
+    limit = _SHARE * torch.minimum(last[:, None], last[near])
+    row, place = torch.nonzero(distance <= limit, as_tuple=True)
+    return torch.stack([row, near[row, place]]).cpu().numpy()
+
+
+def _numbered(component: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Numbers from 0 for what has at least two members, −1 for the rest."""
+    _, first, which, counts = np.unique(
+        component, return_index=True, return_inverse=True, return_counts=True
+    )
+    groups = np.full(len(counts), NONE, dtype=np.int64)
+    several = np.flatnonzero(counts > 1)
+    several = several[np.argsort(first[several])]
+    groups[several] = np.arange(len(several))
+    return groups[which]

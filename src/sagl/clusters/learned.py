@@ -1,0 +1,70 @@
+"""What the search of a fit looked at, once more: its samples, clusters and space."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sagl.model import Model
+from sagl.pipeline import attention_among, search_rows
+from sagl.search.moves import halved
+from sagl.search.space import Space
+from sagl.training.feed import Feed
+from sagl.views import Views
+
+DIVISIBLE = 4  # samples of the search that a cluster must have to be split
+
+
+class Learned(NamedTuple):
+    """The samples of the search, (m,), and what speaks for their clusters."""
+
+    rows: NDArray[np.int64]
+    anchors: NDArray[np.int64]  # which of them are anchors, (a,)
+    labels: Tensor  # (m,)
+    features: list[Tensor]
+    space: Space  # on the network's own scale
+
+
+def check_searched(model: Model, what: str) -> None:
+    """Refuse models that have no heads to solve for other clusters."""
+    if not model.network.has_heads or model.anchor_labels is None:
+        raise ValueError(
+            f"{what} needs a model whose clusters a search found: fit with refine=True "
+            f"(this one: recipe without a search)"
+        )
+
+
+@torch.no_grad()
+def learned(model: Model, views: Views) -> Learned:
+    """Of the views that the model was fitted on."""
+    if len(views) != len(model.labels):
+        raise ValueError(
+            f"{len(views):,} samples, but the model was fitted on "
+            f"{len(model.labels):,}; give those of the fit, in the same order"
+        )
+    settings, network = model.settings, model.network
+    device = next(network.parameters()).device
+    rows = search_rows(len(views), settings)
+    order = np.random.default_rng(settings.seed).permutation(len(rows))
+    anchors = np.sort(order[: settings.n_anchors])
+    labels = torch.from_numpy(model.labels[rows])
+    assert model.anchor_labels is not None
+    labels[anchors] = model.anchor_labels.cpu()  # as found, not as predicted
+    features = Feed(views, network, device, resident_bytes=0)(rows)
+    near = settings.search.neighbours(len(rows), settings.n_clusters)
+    space = Space(features, near, settings.search)
+    if model.view_weights is not None:
+        space = space.weighted(model.view_weights)
+    space = space.attending(attention_among(network, features))
+    return Learned(rows, anchors, labels.to(device), features, space)
+
+
+def second_half(of: Learned, members: Tensor) -> Tensor:
+    """Which of these samples are in the second half of their cluster: bool."""
+    if len(members) < DIVISIBLE:
+        return torch.zeros(len(members), dtype=torch.bool, device=members.device)
+    return halved(of.space.side_by_side(of.space.views)[members])

@@ -1,0 +1,215 @@
+"""What a fitted ``SAGL`` can be asked about its clusters, and told about them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from sagl.clusters import edit
+from sagl.clusters.duplicates import NONE, duplicate_groups
+from sagl.clusters.layers import labels_at
+from sagl.clusters.names import checked_names, kept_names, name_of
+from sagl.clusters.naming import About, found_names
+from sagl.clusters.outliers import look
+from sagl.clusters.table import (
+    Cluster,
+    as_frame,
+    called,
+    check_cluster,
+    cluster_table,
+    sample_table,
+    typical_rows,
+)
+from sagl.model import Facts, Model
+from sagl.prediction import most_likely
+from sagl.views import Views
+
+
+class ClusterMethods:
+    """For an estimator that has a ``Model``."""
+
+    _model: Model
+
+    def _take(self, model: Model) -> None:
+        raise NotImplementedError
+
+    def check_views(self, X: Any) -> Views:
+        """``X`` as views, refused unless they are those of the fit."""
+        raise NotImplementedError
+
+    def clusters(self, n: int = 5) -> list[Cluster]:
+        """A row per cluster: name, size, confidence, samples, nearest clusters.
+
+        ``n`` is how many typical samples, doubtful samples and nearest clusters are
+        named. Samples are called by their ids if the run has them, else by their
+        numbers. ``pandas.DataFrame(model.clusters())`` is a table.
+        """
+        check_is_fitted(self)
+        return cluster_table(self._model, n)
+
+    def typical(self, cluster: int, n: int = 10) -> list[Any]:
+        """The most typical training samples of a cluster, the most typical first."""
+        check_is_fitted(self)
+        number = check_cluster(self._model, cluster)
+        return called(self._model, typical_rows(self._model, number, n))
+
+    def outliers(self, X: Any = None) -> NDArray[np.float64]:
+        """How unlike all others each sample is; the larger, the less like them.
+
+        Of the training samples, or of those given, each by itself: 0 (among its like)
+        to 2. It is one minus the mean cosine of the nearest anchors.
+        """
+        return self._seen().outlier if X is None else self._look(X)[0]
+
+    def most_unlike(self, n: int = 10) -> list[Any]:
+        """The training samples with the highest ``outliers``, the highest first."""
+        scores = self.outliers()
+        return called(self._model, np.argsort(-scores, kind="stable")[:n])
+
+    def disagreement(self, X: Any = None) -> NDArray[np.float64]:
+        """How differently the views see each sample: 0 alike, 1 each its own way.
+
+        Of the training samples, or of those given, each by itself.
+        """
+        return self._seen().disagreement if X is None else self._look(X)[1]
+
+    def duplicates(self, X: Any = None) -> list[list[Any]]:
+        """Groups of near-duplicates among the training samples, or those given.
+
+        Two samples are near-duplicates if they are much nearer to each other, in all
+        views together, than samples are to their nearest neighbours. Training samples
+        are called by their ids if the run has them; all others by their numbers.
+        """
+        if X is None:
+            groups = self._seen().duplicate
+        else:
+            views = self.check_views(X)
+            labels = most_likely(self._model.predictor, views)[0]
+            groups = duplicate_groups(self._model.network, views, labels)
+        rows = [
+            np.flatnonzero(groups == g) for g in range(groups.max(initial=NONE) + 1)
+        ]
+        return [called(self._model, r) if X is None else r.tolist() for r in rows]
+
+    def labels_at(self, layer: int) -> NDArray[np.int64]:
+        """The training samples' clusters in the layer of so many clusters."""
+        check_is_fitted(self)
+        return labels_at(self._model, layer, None, self._model.labels)
+
+    def to_frame(self, ids: Sequence[Any] | None = None) -> Any:
+        """A row per training sample: a data frame of pandas where it is installed.
+
+        Else a dictionary of columns. ``ids`` are what the samples are called, if not
+        as in the run.
+        """
+        check_is_fitted(self)
+        return as_frame(sample_table(self._model, ids))
+
+    def cluster_name(self, cluster: int) -> str:
+        """What a cluster is called."""
+        check_is_fitted(self)
+        return name_of(self._model.names, check_cluster(self._model, cluster))
+
+    def rename(self, names: Mapping[int, str]) -> Self:
+        """Call clusters by these names, each its own; others keep theirs."""
+        check_is_fitted(self)
+        every = {**self._model.names, **names}
+        self._model.names = checked_names(every, self._model.settings.n_clusters)
+        self._take(self._model)
+        return self
+
+    def name_clusters(
+        self,
+        texts: Sequence[str] | None = None,
+        columns: Mapping[str, Sequence[Any]] | None = None,
+        names: Callable[[About], str] | None = None,
+    ) -> Self:
+        """Name clusters that have no name, from what is known of training samples.
+
+        Parameters
+        ----------
+        texts : sequence of str, optional
+            What the samples are: names are the words that tell a cluster's texts.
+        columns : mapping of str to sequence, optional
+            What else is known of each sample: names are values that are
+            over-represented.
+        names : callable, optional
+            Makes the name of a cluster from what is known ``About`` it, a language
+            model, say.
+
+        Without any of these a cluster is named after its most typical sample.
+        """
+        check_is_fitted(self)
+        return self.rename(
+            found_names(self._model, texts=texts, columns=columns, names=names)
+        )
+
+    def keep_names(self, before: ClusterMethods) -> Self:
+        """Take over the names of an earlier fit to samples that are here, too.
+
+        A cluster has the name of the one before with which it shares most of both.
+        Samples are matched by their ids, or by their places where there are none.
+        """
+        check_is_fitted(self)
+        old, new = before._model, self._model
+        here, there = _shared_rows(new, old)
+        kept = kept_names(old.names, old.labels[there], new.labels[here])
+        return self.rename(kept)
+
+    def merge(self, X: Any, *clusters: int) -> Self:
+        """A new model in which these clusters are one, by the name of the first.
+
+        ``X`` are the views of the fit: the heads are solved anew for the new clusters.
+        The samples of these clusters are put together, a few doubtful ones of others
+        may move; what samples are compared by stays. Later clusters move up by number.
+        """
+        return self._other(edit.merged(self._model, self.check_views(X), clusters))
+
+    def split(self, X: Any, cluster: int) -> Self:
+        """A new model in which this cluster is two; the second is the last by number.
+
+        ``X`` are the views of the fit: its samples are cut in two by 2-means on all
+        views, and the heads are solved anew. A few doubtful samples of other clusters
+        may move, too.
+        """
+        return self._other(edit.split(self._model, self.check_views(X), cluster))
+
+    def _other(self, model: Model) -> Self:
+        other = copy.copy(self)
+        other._take(model)
+        return other
+
+    def _look(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        seen = look(self._model, self.check_views(X))
+        return seen.outlier, seen.disagreement
+
+    def _seen(self) -> Facts:
+        check_is_fitted(self)
+        if self._model.facts is None:
+            raise ValueError(
+                "this run says nothing about single samples: an older sagl saved it; "
+                "give the views"
+            )
+        return self._model.facts
+
+
+def _shared_rows(new: Model, old: Model) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the samples that both were fitted on."""
+    if new.ids is None or old.ids is None:
+        if len(new.labels) != len(old.labels):
+            raise ValueError(
+                f"the earlier model has {len(old.labels):,} samples, this one "
+                f"{len(new.labels):,}, and not both know their ids: which are the "
+                "same is unknown"
+            )
+        rows = np.arange(len(new.labels))
+        return rows, rows
+    place = {name: row for row, name in enumerate(old.ids)}
+    pairs = [(row, place[name]) for row, name in enumerate(new.ids) if name in place]
+    here, there = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return here, there
