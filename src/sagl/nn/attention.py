@@ -31,6 +31,7 @@ from torch import Tensor
 from sagl.nn.aggregate import Aggregate, Dropout
 from sagl.nn.dense import Options, attend_dense
 from sagl.nn.entmax import check_alpha
+from sagl.nn.ranks import SharedBatch
 from sagl.nn.support import Scores, Support, find_support, non_zeros, stack
 
 # Up to this many scores per view, a batch is too small for sparse bookkeeping to pay.
@@ -49,6 +50,7 @@ def attend(
     exclude: Tensor | None = ...,
     dropout: float = ...,
     generator: torch.Generator | None = ...,
+    batch: SharedBatch | None = ...,
 ) -> Tensor: ...
 
 
@@ -64,6 +66,7 @@ def attend(
     exclude: Tensor | None = ...,
     dropout: float = ...,
     generator: torch.Generator | None = ...,
+    batch: SharedBatch | None = ...,
 ) -> tuple[Tensor, Tensor]: ...
 
 
@@ -78,6 +81,7 @@ def attend(
     exclude: Tensor | None = None,
     dropout: float = 0.0,
     generator: torch.Generator | None = None,
+    batch: SharedBatch | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Aggregate ``values`` over the sparse graph from ``queries`` to ``keys``.
 
@@ -99,6 +103,10 @@ def attend(
         Probability of dropping a weight; those kept are scaled by 1 / (1 − dropout).
     generator : torch.Generator, optional
         Source of the dropout.
+
+    batch : SharedBatch, optional
+        The queries are those of this process's own rows of a batch; the keys are
+        those of all rows.
 
     Several views may be given at once: queries, keys, values and gate then have one
     more dimension in front, and so has the output.
@@ -122,7 +130,7 @@ def attend(
     """
     _check(queries, keys, values, gate, alpha, return_graph, exclude)
     check_dropout(dropout)
-    options = Options(alpha, exclude, dropout, generator)
+    options = Options(alpha, exclude, dropout, generator, batch=batch)
     device = queries.device.type
     if not torch.is_autocast_enabled(device):
         return _attend(queries, keys, values, gate, return_graph, options)
@@ -147,7 +155,8 @@ def _attend(
         factor = queries.new_tensor(scale).expand(queries.shape[:-1])
     else:
         factor = gate * scale
-    if is_small(queries.shape[-2], keys.shape[-2]):
+    m = queries.shape[-2] if options.batch is None else options.batch.n
+    if is_small(m, keys.shape[-2]):
         q = queries * factor.unsqueeze(-1)
         out, weights = attend_dense.apply(q, keys, values, options)  # type: ignore[no-untyped-call]
         if return_graph:

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from sagl.nn.entmax import threshold
+from sagl.nn.ranks import SharedBatch
 
 
 class Options(NamedTuple):
@@ -27,6 +28,7 @@ class Options(NamedTuple):
     dropout: float = 0.0
     generator: torch.Generator | None = None
     product_dtype: torch.dtype | None = None  # of the score product, under autocast
+    batch: SharedBatch | None = None  # whose own rows the queries are
 
 
 def row_threshold(x: Tensor, alpha: float) -> Tensor:
@@ -81,6 +83,17 @@ def dropout_factors(
     return keep.mul_((1 << 16) / ((1 << 16) - dropped))
 
 
+def _factors_of_rows(
+    like: Tensor, p: float, generator: torch.Generator | None, batch: SharedBatch | None
+) -> Tensor:
+    """Factors of dropout; of own rows, those that one process would draw for them."""
+    if batch is None:
+        return dropout_factors(like, p, generator)
+    *views, _, n = like.shape
+    whole = dropout_factors(like.new_empty(*views, batch.n, n), p, generator)
+    return whole[..., batch.own, :]
+
+
 class Saved(NamedTuple):
     """What the gradient needs of dense attention, each (..., m, n)."""
 
@@ -93,7 +106,7 @@ def attended(
     q: Tensor, keys: Tensor, values: Tensor, options: Options
 ) -> tuple[Tensor, Tensor, Saved]:
     """A values and A, before dropout, of any number of views; x = q keys^T."""
-    alpha, exclude, dropout, generator, product_dtype = options
+    alpha, exclude, dropout, generator, product_dtype, batch = options
     if product_dtype is None:
         x = q @ keys.mT
     else:
@@ -105,7 +118,7 @@ def attended(
     weights = weights_of(gaps, alpha)
     dropped, keep = weights, None
     if dropout > 0:
-        keep = dropout_factors(weights, dropout, generator)
+        keep = _factors_of_rows(weights, dropout, generator, batch)
         dropped = weights * keep
     return dropped @ values, weights, Saved(gaps, dropped, keep)
 

@@ -13,6 +13,7 @@ from sagl.nn.attention import attend, check_dropout
 from sagl.nn.encoder import LinearEncoder, Product
 from sagl.nn.entmax import check_alpha
 from sagl.nn.gate import GateForm, SparsityGate, row_factor
+from sagl.nn.ranks import ALONE, Ranks, SharedBatch
 
 # Rows of a batch's graph that are counted for its sparsity.
 _COUNTED_ROWS = 1024
@@ -138,7 +139,10 @@ class ViewNetwork(nn.Module):
         return self.aggregate(self.linear(h), generator) + self.bias
 
     def aggregate(
-        self, linear: Linear, generator: torch.Generator | None = None
+        self,
+        linear: Linear,
+        generator: torch.Generator | None = None,
+        batch: SharedBatch | None = None,
     ) -> Tensor:
         """A z + z of samples that attend to each other (eq. rep without the bias).
 
@@ -146,7 +150,11 @@ class ViewNetwork(nn.Module):
         """
         if self.graph == "identity":
             return linear.values + linear.values
-        return self.attended(linear, linear.values, generator) + linear.values
+        everyone, values = linear, linear.values
+        if batch is not None:
+            keys, values = batch.gather(linear.keys, linear.values)
+            everyone = linear._replace(keys=keys)
+        return self.attended(everyone, values, generator, batch=batch) + linear.values
 
     def attended(
         self,
@@ -154,17 +162,25 @@ class ViewNetwork(nn.Module):
         values: Tensor,
         generator: torch.Generator | None = None,
         alpha: float | None = None,
+        batch: SharedBatch | None = None,
     ) -> Tensor:
-        """A values of samples that attend to each other, (n, C)."""
+        """A values of samples that attend to each other, (n, C).
+
+        With a ``batch`` the queries are its own rows, keys and values all rows.
+        """
+        excluded = self.excluded(values)
+        if excluded is not None and batch is not None:
+            excluded = excluded[batch.own]
         return attend(
             linear.queries,
             linear.keys,
             values,
             linear.gate,
             self.alpha if alpha is None else alpha,
-            exclude=self.excluded(values),
+            exclude=excluded,
             dropout=self.dropout if self.training else 0.0,
             generator=generator,
+            batch=batch,
         )
 
     def attention_graph(
@@ -188,17 +204,20 @@ class ViewNetwork(nn.Module):
         )
         return graph
 
-    def sparsity(self, h: Tensor) -> float:
+    def sparsity(self, h: Tensor, ranks: Ranks = ALONE) -> float:
         """Non-zeros over all entries of the graph of a batch.
 
         Of a large batch some rows are counted: early in training the whole graph would
-        be a full matrix.
+        be a full matrix. Of several processes, each counts some of them.
         """
         if self.graph == "identity":
             return 1 / len(h)
         rows = min(len(h), _COUNTED_ROWS)
-        graph = self.attention_graph(self.linear(h), slice(rows))
-        return graph.values().numel() / (rows * len(h))
+        own, entries = ranks.own(rows), 0
+        if own.stop > own.start:
+            graph = self.attention_graph(self.linear(h), own)
+            entries = graph.values().numel()
+        return int(ranks.sum_(torch.tensor(entries, device=h.device))) / (rows * len(h))
 
     def excluded(self, values: Tensor) -> Tensor | None:
         """The key that each sample may not attend to: itself, or none."""
@@ -266,15 +285,24 @@ class Network(nn.Module):
         return [view for view in self.views if isinstance(view, ViewNetwork)]
 
     def forward(
-        self, features: Sequence[Tensor], generator: torch.Generator | None = None
+        self,
+        features: Sequence[Tensor],
+        generator: torch.Generator | None = None,
+        batch: SharedBatch | None = None,
     ) -> Tensor:
-        """log q of each view, (L, n, C), for one batch of standardised features."""
+        """log q of each view, (L, n, C), for one batch of standardised features.
+
+        Of a ``batch`` that processes share, features and log q are those of own rows.
+        """
         views = self.view_networks
         linear = [view.linear(h) for view, h in zip(views, features, strict=True)]
-        return self.log_q(linear, generator)
+        return self.log_q(linear, generator, batch)
 
     def log_q(
-        self, linear: Sequence[Linear], generator: torch.Generator | None = None
+        self,
+        linear: Sequence[Linear],
+        generator: torch.Generator | None = None,
+        batch: SharedBatch | None = None,
     ) -> Tensor:
         """Aggregate all views at once and take their softmax (eqs. rep and prob).
 
@@ -288,9 +316,13 @@ class Network(nn.Module):
             if views[0].graph != "identity":
                 together = self.together(linear)
                 q = torch.softmax(p.mean(dim=0), dim=-1)
-                p = p + self.graph_weight * views[0].attended(together, q, generator)
+                if batch is not None:
+                    keys, q = batch.gather(together.keys, q)
+                    together = together._replace(keys=keys)
+                votes = views[0].attended(together, q, generator, batch=batch)
+                p = p + self.graph_weight * votes
             return torch.log_softmax(p, dim=-1)
-        p = views[0].aggregate(stack_views(linear), generator) + bias  # (L, n, C)
+        p = views[0].aggregate(stack_views(linear), generator, batch) + bias
         return torch.log_softmax(p, dim=-1)
 
     def together(self, linear: Sequence[Linear]) -> Linear:
@@ -302,17 +334,22 @@ class Network(nn.Module):
         features: Sequence[Tensor],
         clusters: Tensor,
         generator: torch.Generator | None = None,
+        batch: SharedBatch | None = None,
     ) -> Tensor:
         """log q of each view, (L, n, C), as the known clusters of neighbours say it.
 
         ``clusters`` are rows (n, C) that sum to one. The weights are the softmax of the
         scores, not their sparse projection: its gradient would not reach a neighbour
-        that has no weight yet.
+        that has no weight yet. Of a ``batch`` that processes share, ``clusters`` are
+        those of all rows, features and log q those of own rows.
         """
-        q = [
-            view.attended(view.linear(h), clusters, generator, alpha=1.0)
-            for view, h in zip(self.view_networks, features, strict=True)
-        ]
+        q = []
+        for view, h in zip(self.view_networks, features, strict=True):
+            linear = view.linear(h)
+            if batch is not None:
+                (keys,) = batch.gather(linear.keys)
+                linear = linear._replace(keys=keys)
+            q.append(view.attended(linear, clusters, generator, 1.0, batch))
         return torch.stack(q).clamp_min(_LEAST_Q).log()
 
     def vote(self, log_q: Tensor | Sequence[Tensor]) -> Tensor:

@@ -1,6 +1,8 @@
 """The self-supervised loss: pseudo-label + γ · diversity + β · alignment.
 
 Every term takes log q of all views: a tensor of shape (L, n, C), or L tensors (n, C).
+Of a ``batch`` that processes share they are those of own rows, and a term is that of
+the whole batch, with its gradient with respect to own rows.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from torch import Tensor
 
 from sagl.checks import check_choice
 from sagl.nn.network import stacked, vote
+from sagl.nn.ranks import SharedBatch
 
 PseudoLabelForm = Literal["log", "linear"]
 AlignmentForm = Literal["symmetric", "one-way"]
@@ -26,7 +29,10 @@ def consensus(log_q: Tensor | Sequence[Tensor]) -> Tensor:
 
 
 def pseudo_label(
-    log_q: Tensor | Sequence[Tensor], labels: Tensor, form: PseudoLabelForm = "log"
+    log_q: Tensor | Sequence[Tensor],
+    labels: Tensor,
+    form: PseudoLabelForm = "log",
+    batch: SharedBatch | None = None,
 ) -> Tensor:
     """Pull each view towards the consensus ``labels`` (eq. pred_loss).
 
@@ -38,19 +44,23 @@ def pseudo_label(
     check_choice("pseudo-label form", form, PseudoLabelForm)
     if form == "linear":
         chosen = chosen.exp()
-    return -chosen.mean(dim=1).sum()
+    return -_row_mean(chosen, batch, dim=1).sum()
 
 
-def diversity(log_q: Tensor | Sequence[Tensor]) -> Tensor:
+def diversity(
+    log_q: Tensor | Sequence[Tensor], batch: SharedBatch | None = None
+) -> Tensor:
     """Negative entropy of the batch's mean assignment, summed over the views."""
-    mean_q = stacked(log_q).exp().mean(dim=1)  # (L, C)
+    mean_q = _row_mean(stacked(log_q).exp(), batch, dim=1)  # (L, C)
     # An empty cluster's share can round to 0, where the logarithm has no gradient.
     smallest = torch.finfo(mean_q.dtype).tiny
     return (mean_q * mean_q.clamp(min=smallest).log()).sum()
 
 
 def alignment(
-    log_q: Tensor | Sequence[Tensor], form: AlignmentForm = "symmetric"
+    log_q: Tensor | Sequence[Tensor],
+    form: AlignmentForm = "symmetric",
+    batch: SharedBatch | None = None,
 ) -> Tensor:
     """Cross-entropy between the views' assignments, over pairs of views.
 
@@ -65,7 +75,14 @@ def alignment(
         others = log_q.sum(dim=0, keepdim=True) - log_q
     else:
         others = log_q.cumsum(dim=0) - log_q  # the views before it
-    return -(q * others).sum(dim=(0, 2)).mean()
+    return -_row_mean((q * others).sum(dim=(0, 2)), batch, dim=0)
+
+
+def _row_mean(x: Tensor, batch: SharedBatch | None, dim: int) -> Tensor:
+    """The mean over the rows of a batch, of which x may have a process's own."""
+    if batch is None:
+        return x.mean(dim=dim)
+    return batch.sum(x.sum(dim=dim)) / batch.n
 
 
 class Loss(NamedTuple):
@@ -102,17 +119,20 @@ class Objective:
         check_choice("diversity_count", self.diversity_count, DiversityCount)
 
     def __call__(
-        self, log_q: Tensor | Sequence[Tensor], target: Tensor | None = None
+        self,
+        log_q: Tensor | Sequence[Tensor],
+        target: Tensor | None = None,
+        batch: SharedBatch | None = None,
     ) -> Loss:
         """The loss; its pseudo-label term aims at the consensus, or a target (n,)."""
         log_q = stacked(log_q)
         labels = consensus(log_q)
         aim = labels if target is None else target
-        label = pseudo_label(log_q, aim, self.pseudo_label_form)
-        spread = diversity(log_q)
+        label = pseudo_label(log_q, aim, self.pseudo_label_form, batch)
+        spread = diversity(log_q, batch)
         if self.diversity_count == "pairs":
             spread = spread * max(1, len(log_q) - 1)
-        agreement = alignment(log_q, self.alignment_form)
+        agreement = alignment(log_q, self.alignment_form, batch)
         total = label + self.gamma * spread + self.beta * agreement
         return Loss(total, label, spread, agreement, labels)
 

@@ -12,6 +12,7 @@ from sagl.nn import fused_step
 from sagl.nn.fused_step import Gradients
 from sagl.nn.network import Network
 from sagl.nn.objective import Loss, Objective
+from sagl.nn.ranks import Ranks, SharedBatch
 
 
 def loss_and_gradients(
@@ -20,20 +21,24 @@ def loss_and_gradients(
     features: Sequence[Tensor],
     generator: torch.Generator,
     target: Tensor | None = None,
+    batch: SharedBatch | None = None,
 ) -> tuple[Loss, Gradients]:
     """The loss of a batch and the gradient of every trained parameter.
 
     With a ``target``, clusters (n,) of the batch, the graph of each view learns to
     join samples of one cluster; without, the views are each other's teachers.
+
+    Of a ``batch`` that processes share, features are those of own rows, and so are the
+    labels of the loss and what is added to the gradients.
     """
     if target is not None:
         clusters = one_hot(target, len(network.view_networks[0].bias)).to(features[0])
-        log_q = network.neighbour_log_q(features, clusters, generator)
-        loss = objective(log_q, target)
-    elif fused_step.takes(network, len(features[0])):
+        log_q = network.neighbour_log_q(features, clusters, generator, batch)
+        loss = objective(log_q, target if batch is None else target[batch.own], batch)
+    elif batch is None and fused_step.takes(network, len(features[0])):
         return fused_step.loss_and_gradients(network, objective, features, generator)
     else:
-        loss = objective(network(features, generator))
+        loss = objective(network(features, generator, batch), batch=batch)
     parameters = trained_parameters(network)
     gradients = torch.autograd.grad(loss.total, parameters)
     detached = Loss(*(term.detach() for term in loss))
@@ -69,6 +74,11 @@ class FlatParameters:
         """Lay out the gradient of each parameter where the optimiser looks for it."""
         parts = [gradients[p].reshape(-1) for p in self._parameters]
         torch.cat(parts, out=self.values.grad)
+
+    def sum_gradients(self, ranks: Ranks) -> None:
+        """Add up what several processes have of them."""
+        assert self.values.grad is not None
+        ranks.sum_(self.values.grad)
 
     def release(self) -> None:
         """Give every parameter memory of its own again."""

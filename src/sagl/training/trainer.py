@@ -13,6 +13,7 @@ from torch import Tensor
 
 from sagl.nn.network import Network
 from sagl.nn.objective import TERMS, Objective
+from sagl.nn.ranks import ALONE, Ranks
 from sagl.training.feed import Feed, Rows
 from sagl.training.sampler import epoch_batches, step_seed
 from sagl.training.step import FlatParameters, loss_and_gradients
@@ -47,6 +48,9 @@ class Trainer:
         Clusters of the samples, the best partition first. Every other step is aimed at
         the best, the ones between at any: where partitions differ nobody knows the
         truth, and a graph that has learned one of them by heart knows less than before.
+    ranks : Ranks, optional
+        Processes that train together: all draw the same batches, each computes its own
+        rows of them, and all take the same steps.
 
     Attributes
     ----------
@@ -71,6 +75,7 @@ class Trainer:
         device: torch.device,
         callbacks: Sequence[Callback] = (),
         partitions: Sequence[Tensor] | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.network = network
         self.objective = objective
@@ -78,6 +83,7 @@ class Trainer:
         self.plan = plan
         self.callbacks = callbacks
         self.partitions = partitions
+        self.ranks = ranks
         self._flat = FlatParameters(network)
         self.optimizer = torch.optim.Adam(
             [self._flat.values], lr=plan.learning_rate, fused=device.type != "mps"
@@ -125,20 +131,24 @@ class Trainer:
     def _train_batch(self, rows: NDArray[np.int64]) -> None:
         self._generator.manual_seed(step_seed(self.plan.seed, self.step))
         index = torch.from_numpy(rows).to(self.labels.device)
+        batch = self.ranks.batch(len(rows))
         loss, gradients = loss_and_gradients(
             self.network,
             self.objective,
-            self.feed(rows),
+            self.feed(rows if batch is None else rows[batch.own]),
             self._generator,
             self._target(index),
+            batch,
         )
         self._flat.set_gradients(gradients)
+        self._flat.sum_gradients(self.ranks)
         self.optimizer.step()
         self.step += 1
 
         # Kept as tensors: reading them here would make a GPU wait at every step.
-        self._changed += (self.labels.index_select(0, index) != loss.labels).sum()
-        self.labels.index_copy_(0, index, loss.labels)
+        labels = self.ranks.gather(loss.labels, len(rows))
+        self._changed += (self.labels.index_select(0, index) != labels).sum()
+        self.labels.index_copy_(0, index, labels)
         self._sums += torch.stack(loss.terms())
         self._seen += len(rows)
         self._since_record += 1
@@ -183,7 +193,7 @@ class Trainer:
         """Non-zeros over all entries of each view's graph, on the last batch."""
         features = self.feed(self._last_rows)
         return [
-            view.sparsity(h)
+            view.sparsity(h, self.ranks)
             for view, h in zip(self.network.view_networks, features, strict=True)
         ]
 

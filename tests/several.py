@@ -1,0 +1,43 @@
+"""Real processes that talk to each other, for tests of what they do together."""
+
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.multiprocessing import spawn
+
+from sagl.nn.ranks import Ranks
+
+
+def in_processes(count, check, *arguments, seconds=120):
+    """``check(ranks, *arguments)`` in 1, 2, … and ``count`` processes, started once.
+
+    A process that is not among the first so many waits for those that are. What one of
+    them raises is raised here.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "store"
+        context = spawn(
+            _begin, (count, str(store), check, arguments), nprocs=count, join=False
+        )
+        deadline = time.monotonic() + seconds
+        while not context.join(timeout=1):
+            if time.monotonic() > deadline:
+                for process in context.processes:
+                    process.kill()
+                raise TimeoutError(f"{count} processes took more than {seconds} s")
+
+
+def _begin(index, count, store, check, arguments):
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{store}", rank=index, world_size=count
+    )
+    groups = [dist.new_group(range(size)) for size in range(1, count + 1)]
+    for size, group in enumerate(groups, start=1):
+        if index < size:
+            check(Ranks(group), *arguments)
+        dist.barrier()
+    dist.destroy_process_group()
