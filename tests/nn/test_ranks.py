@@ -57,7 +57,9 @@ def check_steps(ranks):
     target = torch.arange(23) % C
     cases = [(form, features_of(23), None, 1.0) for form in FORMS]
     cases.append((TARGETED, features_of(23), target, 1.0))
-    cases += [(form, features_of(601), None, 6.0) for form in FORMS[1:2]]
+    # Of two views one is kept dense and one sparse; then blocks of a view differ.
+    cases.append((FORMS[0], features_of(601), None, 6.0))
+    cases.append((FORMS[2], features_of(2300), None, 2.0))
     cases.append((TARGETED, features_of(601), torch.arange(601) % C, 1.0))
     for case in cases:
         found, expected = step(ranks, *case), step(ALONE, *case)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,8 +10,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from sagl.nn.dense import dropout_factors, scores_gradient, slope_of, weights_of
+from sagl.nn.ranks import Ranks
 from sagl.nn.sparse import CSR, multiply, row_sums, sampled_product
-from sagl.nn.support import Support
+from sagl.nn.support import Place, Support
 
 
 class Dropout:
@@ -22,15 +24,23 @@ class Dropout:
         self.p = p
         self.sparse: Tensor | None = None
         self.seeds: list[int] = []
+        self.places = [support.scores.place(block.rows) for block in support.dense]
         if p == 0:
             return
-        self.sparse = dropout_factors(support.sparse.entries, p, generator)
-        if support.dense:
+        entries, scores = support.sparse.entries, support.scores
+        total, before = len(entries), 0
+        dense = [place.block for place in self.places]
+        if scores.batch is not None:  # as one process with all rows would draw
+            total, before, dense = _of_all(support, self.places, scores.batch.ranks)
+        factors = dropout_factors(entries.new_empty(total), p, generator)
+        self.sparse = factors[before : before + len(entries)]
+        if dense:
             device = None if generator is None else generator.device
-            seeds = torch.randint(
-                1 << 62, (len(support.dense),), generator=generator, device=device
+            drawn = torch.randint(
+                1 << 62, (len(dense),), generator=generator, device=device
             )
-            self.seeds = seeds.tolist()
+            seed_of = dict(zip(dense, drawn.tolist(), strict=True))
+            self.seeds = [seed_of[place.block] for place in self.places]
 
     def on_sparse(self, entries: Tensor) -> Tensor:
         return entries if self.sparse is None else entries * self.sparse
@@ -39,7 +49,23 @@ class Dropout:
         if not self.seeds:
             return block
         generator = torch.Generator(block.device).manual_seed(self.seeds[index])
-        return block * dropout_factors(block, self.p, generator)
+        place = self.places[index]
+        whole = block.new_empty(place.size, block.shape[1])
+        return block * dropout_factors(whole, self.p, generator)[place.rows]
+
+
+def _of_all(
+    support: Support, places: Sequence[Place], ranks: Ranks
+) -> tuple[int, int, list[int]]:
+    """Sparse entries of all processes, those before one's own, and dense blocks."""
+    entries = support.sparse.entries
+    sizes = [ranks.count, support.scores.n_blocks()]
+    counted = torch.zeros(sum(sizes), dtype=torch.int64, device=entries.device)
+    counted[ranks.index] = len(entries)
+    counted[[ranks.count + place.block for place in places]] = 1
+    counts, dense = ranks.sum_(counted).split_with_sizes(sizes)
+    before = int(counts[: ranks.index].sum())
+    return int(counts.sum()), before, dense.nonzero().flatten().tolist()
 
 
 class Aggregate(torch.autograd.Function):

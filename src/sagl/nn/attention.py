@@ -180,8 +180,9 @@ def _attend_sparse(
             keys.detach().to(dtype),
             options.alpha,
             options.exclude,
+            options.batch,
         )
-        support = find_support(scores)
+        support = find_support(scores, alike=options.dropout > 0)
     dropped = Dropout(options.dropout, options.generator, support)
     out: Tensor = Aggregate.apply(queries, factor, keys, values, support, dropped)  # type: ignore[no-untyped-call]
     return out, support

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sagl.nn.dense import gaps_, row_threshold, weights_of
 from sagl.nn.entmax import threshold
+from sagl.nn.ranks import SharedBatch
 from sagl.nn.sparse import CSR
 
 # Scores of a block: 2^21 float32 are 8 MiB, which stay in the cache while the block is
@@ -30,6 +31,14 @@ _KEPT_BYTES = 1 << 30
 _KEPT_ENTRIES = 1 << 24
 
 
+class Place(NamedTuple):
+    """Where rows are in the block that one process with all of them would look at."""
+
+    block: int
+    rows: slice
+    size: int
+
+
 class Scores(NamedTuple):
     """x = factor ⊙ queries keys^T, in the units of entmax, never as a whole matrix."""
 
@@ -38,6 +47,7 @@ class Scores(NamedTuple):
     keys: Tensor  # (n, C); in bfloat16, say, if the product is to be taken in it
     alpha: float
     exclude: Tensor | None  # (m,) the one key each query may not see
+    batch: SharedBatch | None = None  # whose own rows the queries are
 
     def rows(self, rows: slice) -> Tensor:
         """The scores of some queries, (b, n)."""
@@ -50,14 +60,37 @@ class Scores(NamedTuple):
         """factor ⊙ queries, (b, C)."""
         return self.queries[rows] * self.factor[rows, None]
 
-    def blocks(self) -> Iterator[slice]:
-        """Rows that are looked at together, from first to last."""
+    def step(self) -> int:
+        """How many rows are looked at together."""
         n = len(self.keys)
         step = max(1, _BLOCK_SCORES // n, min(_BLOCK_ROWS, _MAX_BLOCK_SCORES // n))
-        step -= step % 8 if step > 8 else 0  # see true_positions
-        m = len(self.queries)
-        for start in range(0, m, step):
-            yield slice(start, min(start + step, m))
+        return step - (step % 8 if step > 8 else 0)  # see true_positions
+
+    def blocks(self) -> Iterator[slice]:
+        """Rows that are looked at together, from first to last.
+
+        Own rows of a batch are cut where one process with all of them would cut.
+        """
+        step, m = self.step(), len(self.queries)
+        before = 0 if self.batch is None else self.batch.own.start
+        for start in range(before - before % step, before + m, step):
+            yield slice(max(start - before, 0), min(start - before + step, m))
+
+    def place(self, rows: slice) -> Place:
+        """Where a block of own rows is among those of all processes."""
+        before, n = 0, len(self.queries)
+        if self.batch is not None:
+            before, n = self.batch.own.start, self.batch.n
+        step = self.step()
+        block = (before + rows.start) // step
+        first = block * step
+        within = slice(before + rows.start - first, before + rows.stop - first)
+        return Place(block, within, min(step, n - first))
+
+    def n_blocks(self) -> int:
+        """Of all processes together."""
+        m = len(self.queries) if self.batch is None else self.batch.n
+        return -(-m // self.step())
 
 
 class Sparse(NamedTuple):
@@ -115,17 +148,24 @@ class Support:
         return stack(parts, shape[1])
 
 
-def find_support(scores: Scores) -> Support:
-    """Project every row of the scores, a block at a time."""
+def find_support(scores: Scores, *, alike: bool = False) -> Support:
+    """Project every row of the scores, a block at a time.
+
+    With ``alike``, processes that share a batch keep those blocks dense that one with
+    all rows would keep dense.
+    """
     parts: list[Sparse] = []
     dense: list[Dense] = []
     room, entries_left = _KEPT_BYTES, _KEPT_ENTRIES
+    full = _full_blocks(scores) if alike and scores.batch is not None else None
     for rows in scores.blocks():
         x = scores.rows(rows)
         top = x.amax(dim=1, keepdim=True)
-        part = None
-        if scores.alpha != 1 and entries_left > 0:
-            part = _project_sparse(x, top, scores.alpha)
+        part, limit = None, _DENSE_SHARE
+        if full is not None:  # decided already
+            limit = 0.0 if full[scores.place(rows).block] else 1.0
+        if scores.alpha != 1 and entries_left > 0 and limit > 0:
+            part = _project_sparse(x, top, scores.alpha, limit)
         if part is not None:
             entries_left -= len(part.cols)
         else:
@@ -139,15 +179,38 @@ def find_support(scores: Scores) -> Support:
     return Support(scores, stack(parts, len(scores.keys)), dense)
 
 
-def _project_sparse(x: Tensor, top: Tensor, alpha: float) -> Sparse | None:
-    """Prune, then project the survivors; None where too many survive.
+def _full_blocks(scores: Scores) -> list[bool]:
+    """Which blocks of a shared batch one process would keep dense.
+
+    Survivors are counted, and rows that rule a block out, and added up over processes:
+    a block may have rows of several. That takes the product of the scores once more.
+    """
+    assert scores.batch is not None
+    n, device = len(scores.keys), scores.keys.device
+    seen = torch.zeros(scores.n_blocks(), 3, dtype=torch.int64, device=device)
+    for rows in scores.blocks():
+        x = scores.rows(rows)
+        counts = (x > x.amax(dim=1, keepdim=True) - 1).sum(dim=1)
+        wide, none = (counts > _DENSE_ROW * n).sum(), (counts == 0).sum()
+        seen[scores.place(rows).block] = torch.stack([counts.sum(), wide, none])
+    entries, wide, none = scores.batch.ranks.sum_(seen).T
+    starts = torch.arange(len(seen), device=device) * scores.step()
+    sizes = (scores.batch.n - starts).clamp_max(scores.step())
+    full = (entries > _DENSE_SHARE * n * sizes) | (wide > 0) | (none > 0)
+    return [bool(x) for x in full]
+
+
+def _project_sparse(
+    x: Tensor, top: Tensor, alpha: float, limit: float
+) -> Sparse | None:
+    """Prune, then project the survivors; None where more than a share survive.
 
     The largest entry weighs at most one, so τ is at most 1 below it, and so is every
     entry that has weight.
     """
     b, n = x.shape
     mask = x > top - 1
-    flat = true_positions(mask, int(_DENSE_SHARE * mask.numel()))  # in row order
+    flat = true_positions(mask, int(limit * mask.numel()))  # in row order
     if flat is None:
         return None
     rows = flat // n
