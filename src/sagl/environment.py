@@ -47,7 +47,11 @@ def torchvision_cure() -> str:
 
 
 def pick_device(name: str) -> torch.device:
-    """The device of that name; "auto" is CUDA when there is one, else the CPU."""
+    """The device of that name; "auto" is CUDA when there is one, else the CPU.
+
+    Of several GPUs, each process of torchrun has one of its own.
+    """
+    name = device_of_process(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

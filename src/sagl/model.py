@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from sagl._version import __version__
 from sagl.nn.inference import Predictor, Voters, anchor_features
 from sagl.nn.network import Network
 from sagl.pipeline import fit_network
@@ -27,6 +30,7 @@ from sagl.settings import Settings
 from sagl.storage import make_writable
 from sagl.training.callbacks import Callback, ProgressBar, StopWhenStable
 from sagl.training.checkpoint import Checkpointer
+from sagl.training.distributed import ranks, same
 from sagl.training.feed import Feed, scales_of, set_standardization
 from sagl.training.sampler import step_seed
 from sagl.training.trainer import Plan, Trainer
@@ -147,7 +151,11 @@ class _Stability(NamedTuple):
 def fit_model(
     views: Views, settings: Settings, device: torch.device, watch: Watch
 ) -> Model:
-    """Fit by a search, or train the paper's network, as the settings have it."""
+    """Fit by a search, or train the paper's network, as the settings have it.
+
+    Processes that have joined do it together, and each has the model.
+    """
+    same("data, settings or sagl", _digest(settings, views))
     fit = _searched if settings.refine else _trained
     model, stability = fit(views, settings, device, watch)
     if model.history:  # what was measured on a batch gives way to the whole
@@ -285,6 +293,7 @@ def _train_one(
         Plan(settings.batch_size, settings.steps, settings.learning_rate, seed),
         device,
         [*watch.on_training(settings), *checkpointer],
+        ranks=ranks(),
     )
     for each in checkpointer:
         each.restore(trainer)
@@ -299,6 +308,12 @@ def _new_network(
     network = build_network(settings, views.widths, generator)
     set_standardization(network, views, scales_of(settings.normalize)[0])
     return network.to(device)
+
+
+def _digest(settings: Settings, views: Views) -> str:
+    """What all processes of a job must agree on."""
+    of = {**_fingerprint(settings, views), "sagl": __version__}
+    return hashlib.sha256(json.dumps(of, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _fingerprint(settings: Settings, views: Views) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sagl.nn.network import Network
+from sagl.nn.ranks import ALONE, Ranks
 from sagl.nn.sparse import CSR, multiply
 from sagl.progress import Bar, progress
 from sagl.search.anneal import Sizes
@@ -34,6 +36,7 @@ from sagl.search.unequal import STEPS, unequal
 from sagl.search.weights import weigh
 from sagl.settings import Settings
 from sagl.training.callbacks import Callback
+from sagl.training.distributed import ranks, spread
 from sagl.training.feed import MEAN_NORM, Feed, Rows, scales_of, standardized
 from sagl.training.sampler import step_seed
 from sagl.training.trainer import Plan, Record, Trainer
@@ -101,7 +104,9 @@ def fit_network(
     labels = candidates[0].labels
     stable = reproduced(candidates, C)
     partitions = [candidate.labels for candidate in candidates]
-    trainer = train(network, features, partitions, settings, device, callbacks)
+    trainer = train(
+        network, features, partitions, settings, device, callbacks, together=ranks()
+    )
     p = set_heads(network, space.on_first_scale(), labels, sizes)
     calibrate(network, features, labels, p, float(stable.mean()))
     return Fitted(
@@ -212,14 +217,15 @@ def cross_fitted(
     """The graph of samples that attend by weights trained on others.
 
     Each fold of the samples, drawn at random, attends to all by a network that starts
-    where ``network`` is and was trained on the other folds.
+    where ``network`` is and was trained on the other folds: by one process each, so
+    that the search takes the same course with any number of them.
     """
     n = len(features[0])
     if n < 2 * _FOLDS or network.view_networks[0].graph == "identity":
         return attention_among(network, features)
     order = torch.from_numpy(np.random.default_rng(settings.seed).permutation(n))
-    parts = []
-    for fold, rows in enumerate(order.to(device).chunk(_FOLDS)):
+
+    def fitted(fold: int, rows: Tensor) -> tuple[Tensor, ...]:
         rest = torch.ones(n, dtype=torch.bool, device=device)
         rest[rows] = False
         part = copy.deepcopy(network)
@@ -228,7 +234,10 @@ def cross_fitted(
         train(part, [h[rest] for h in features], of_rest, settings, device, seed=seed)
         graph = attention_among(part, features, rows)
         assert graph is not None
-        parts.append((rows[graph.rows()], graph.cols, graph.entries))
+        return rows[graph.rows()], graph.cols, graph.entries
+
+    folds = enumerate(order.to(device).chunk(_FOLDS))
+    parts = spread([partial(fitted, *fold) for fold in folds], device)
     rows, cols, entries = (torch.cat(part) for part in zip(*parts, strict=True))
     return from_edges(rows, cols, entries, n)
 
@@ -241,6 +250,7 @@ def train(
     device: torch.device,
     callbacks: Sequence[Callback] = (),
     seed: int | None = None,
+    together: Ranks = ALONE,
 ) -> Trainer:
     """Train the graph to join samples that the partitions put together."""
     trainer = Trainer(
@@ -256,6 +266,7 @@ def train(
         device,
         callbacks,
         partitions,
+        together,
     )
     if network.view_networks[0].graph != "identity":
         trainer.run()

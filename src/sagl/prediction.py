@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from sagl.search.score import Score, best_of
 from sagl.search.space import Space
 from sagl.search.stability import stability
 from sagl.settings import Settings
+from sagl.training.distributed import ranks, spread
 from sagl.training.feed import Feed
 from sagl.views import Views
 
@@ -39,9 +41,11 @@ def anchors_from(
     return anchor_features(network, [torch.from_numpy(h) for h in features])
 
 
-def answers(predictor: Predictor, views: Views) -> Iterator[Answer]:
-    """What the network says of each block of samples."""
-    for block in views.blocks(predictor.block_rows):
+def answers(
+    predictor: Predictor, views: Views, within: slice = slice(None)
+) -> Iterator[Answer]:
+    """What the network says of each block of samples, or of those of a slice."""
+    for block in views.blocks(predictor.block_rows, within):
         yield predictor.answer(
             [torch.from_numpy(h).to(predictor.device) for h in block]
         )
@@ -50,13 +54,24 @@ def answers(predictor: Predictor, views: Views) -> Iterator[Answer]:
 def most_likely(
     predictor: Predictor, views: Views
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Cluster and confidence of each sample; never all probabilities at once."""
-    labels, confidence = [], []
-    for answer in answers(predictor, views):
+    """Cluster and confidence of each sample; never all probabilities at once.
+
+    Each of several processes asks about some of the samples; all have all answers.
+    """
+    n, here = len(views), ranks()
+    labels, confidence = [np.empty(0, np.int64)], [np.empty(0)]
+    for answer in answers(predictor, views, here.own(n)):
         q = answer.q.cpu().numpy()
         labels.append(q.argmax(axis=1))
         confidence.append(q.max(axis=1))
-    return np.concatenate(labels), np.concatenate(confidence)
+    return _of_all(labels, n), _of_all(confidence, n)
+
+
+def _of_all(own: list[NDArray[Any]], n: int) -> NDArray[Any]:
+    """All n rows, of which this process has its own in parts."""
+    rows = torch.from_numpy(np.concatenate(own))
+    whole: NDArray[Any] = ranks().gather(rows, n).numpy()
+    return whole
 
 
 class Choice(NamedTuple):
@@ -116,9 +131,11 @@ def sparsity_of(network: Network, views: Views) -> list[float]:
     for view, linear in zip(
         network.view_networks, _linear(network, views), strict=True
     ):
-        blocks = torch.split(rows.to(linear.values.device), _GRAPH_ROWS)
+        own = rows[ranks().own(len(rows))].to(linear.values.device)
+        blocks = torch.split(own, _GRAPH_ROWS) if len(own) else ()
         counts = [view.attention_graph(linear, b).values().numel() for b in blocks]
-        shares.append(sum(counts) / (len(rows) * n))
+        total = ranks().sum_(torch.tensor(sum(counts)))
+        shares.append(int(total) / (len(rows) * n))
     return shares
 
 
@@ -146,11 +163,16 @@ def _in_blocks(view: ViewNetwork, linear: Linear) -> csr_matrix:
     if n > _BY_CELLS and view.alpha > 1:
         graph = attention_by_cells(linear, view.alpha, view.self_loops).weights
         return _as_csr(graph.entries, graph.cols, graph.crow, graph.shape)
-    blocks = []
-    for start in range(0, n, _GRAPH_ROWS):
-        A = view.attention_graph(linear, slice(start, start + _GRAPH_ROWS))
-        parts = A.values(), A.col_indices(), A.crow_indices()
-        blocks.append(_as_csr(*parts, A.shape))
+
+    def block(start: int) -> tuple[Tensor, ...]:
+        A = view.attention_graph(linear, slice(start, start + _GRAPH_ROWS)).cpu()
+        return A.values(), A.col_indices().int(), A.crow_indices()
+
+    tasks = [partial(block, start) for start in range(0, n, _GRAPH_ROWS)]
+    blocks = [
+        _as_csr(entries, cols, crow, (len(crow) - 1, n))
+        for entries, cols, crow in spread(tasks)
+    ]
     return vstack(blocks, format="csr")
 
 

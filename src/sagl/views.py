@@ -118,11 +118,14 @@ class Views:
             for array in self._arrays.values()
         ]
 
-    def blocks(self, rows: int) -> Iterator[list[Float]]:
-        """All samples in order, at most ``rows`` at a time, as float32."""
-        for start in range(0, len(self), rows):
+    def blocks(self, rows: int, within: slice = slice(None)) -> Iterator[list[Float]]:
+        """All samples in order, or those of a slice, at most ``rows`` at a time, as
+        float32."""
+        first, last, _ = within.indices(len(self))
+        for start in range(first, last, rows):
+            stop = min(start + rows, last)
             yield [
-                np.array(array[start : start + rows], dtype=np.float32, order="C")
+                np.array(array[start:stop], dtype=np.float32, order="C")
                 for array in self._arrays.values()
             ]
 

@@ -19,6 +19,7 @@ from sagl.cli.options import (
     running,
     taken_up,
     takes,
+    together,
 )
 from sagl.parameters import Parameter, option_of, sagl_parameters
 
@@ -77,7 +78,7 @@ def fit(
     graph_file: bool | None = running(
         None, "Write graph.npz; by default up to 50,000 samples."
     ),
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     """Learn clusters from views and write them to RUN.
 
     The views are files (--view), a feature store, or extracted from samples into
@@ -85,6 +86,7 @@ def fit(
 
     Example: sagl fit --view dino=dino.npy --view clip=clip.npy --clusters 10 --out run
     """
+    from sagl.environment import pick_device
     from sagl.estimator import SAGL
     from sagl.experiments.fit import fit_run, run_input
     from sagl.run import refuse_existing_run
@@ -93,12 +95,13 @@ def fit(
     n_clusters = _number_or_word(clusters)
     if isinstance(n_clusters, str) and n_clusters != "auto":
         raise ValueError(f"--clusters must be a number or auto; got {clusters!r}")
-    shared = {"device": options["device"], "verbose": options["progress"]}
-    model = SAGL(n_clusters, random_state=seed, **shared, **params)
+    model = SAGL(n_clusters, random_state=seed, device=options["device"], **params)
     options |= {"names": listed(views), "join": join}
     options["accept"] = model.resolved  # not after hours of extraction
-    with taken_up("the run"):
+    with together(pick_device(options["device"])) as ranks, taken_up("the run"):
+        options["progress"] &= ranks.first
+        model.set_params(verbose=options["progress"])
         given = run_input(out, source, view, backbone, **options)
         known: dict[str, Any] = {"ids": given.ids, "source": given.source}
         fit_run(model, given.views, out, graph=graph_file, **known)
-    return describe(out)
+    return describe(out) if ranks.first else None

@@ -16,6 +16,7 @@ from sagl.cli.options import (
     print_json,
     say,
     show_table,
+    together,
 )
 
 _NAMES = {
@@ -60,13 +61,17 @@ def graph(
 
     Example: sagl graph run --out graph.graphml
     """
+    from sagl.environment import pick_device
     from sagl.evaluation.graphs import graph_measures
     from sagl.report.graph_file import check_graph_path, open_graph, write_graph
 
     if out is not None:
         check_graph_path(out)
     given: dict[str, Any] = {"store": store, "views": view or (), "labels": labels}
-    opened = open_graph(run, **given, join=join or "error", device=device)
+    with together(pick_device(device)) as ranks:
+        opened = open_graph(run, **given, join=join or "error", device=device)
+    if not ranks.first:
+        return
     measures = {}
     if as_json or out is None:  # before anything is written: it may refuse the labels
         measures = graph_measures(opened.weights, opened.labels).as_dict()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from importlib import import_module
@@ -55,17 +56,40 @@ def run() -> None:
     """Entry point: bad input ends in one line on stderr and exit code 2."""
     warnings.showwarning = _show_warning
     try:
-        app()
+        _run_together() if "RANK" in os.environ else app()
     except (ValueError, OSError) as error:
-        _fail(error, 2)
+        # One that lost another process has had no bad input.
+        _fail(error, 1 if isinstance(error, ConnectionError) else 2)
     except FloatingPointError as error:
         _fail(error, 1)
 
 
+def _run_together() -> None:
+    """As one of several processes, of which one says what is wrong."""
+    try:
+        sys.exit(app(standalone_mode=False))
+    except Exception as error:
+        code = getattr(error, "exit_code", None)  # of click's, wherever typer has it
+        if code is None:
+            raise
+        if _is_first_to_fail():
+            error.show()  # type: ignore[attr-defined]
+        sys.exit(code)
+
+
 def _fail(error: Any, code: int) -> None:
-    line = " ".join(str(error).split())
-    print(f"sagl: error: {line}", file=sys.stderr)
+    if _is_first_to_fail():
+        line = " ".join(str(error).split())
+        print(f"sagl: error: {line}", file=sys.stderr)
     sys.exit(code)
+
+
+def _is_first_to_fail() -> bool:
+    if "RANK" not in os.environ:
+        return True
+    from sagl.training.distributed import first_to_fail
+
+    return first_to_fail()
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +26,11 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    import torch
+
     from sagl.estimator import SAGL
     from sagl.features.store import Joined
+    from sagl.nn.ranks import Ranks
 
 
 def option(
@@ -168,7 +173,7 @@ def takes(
                 for group, of_group in zip(groups, shared, strict=True)
             ]
             result = command(*values, **{name: given[name] for name in own})
-            if show is None:
+            if show is None or result is None:  # not the first of several processes
                 return result
             return (print_json if given["as_json"] else show)(result)
 
@@ -216,9 +221,30 @@ def taken_up(rest: str = "the rest") -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        line = f"sagl: interrupted; the same command takes up {rest}"
-        typer.echo(line, err=True)
+        from sagl.training.distributed import first_to_fail
+
+        if first_to_fail():
+            line = f"sagl: interrupted; the same command takes up {rest}"
+            typer.echo(line, err=True)
         raise typer.Exit(130) from None
+
+
+@contextmanager
+def together(device: torch.device | None = None) -> Iterator[Ranks]:
+    """Join the processes that torchrun has started; all but the first are silent."""
+    from sagl.training.distributed import joined
+
+    with joined(device) as ranks:
+        if ranks.first:
+            yield ranks
+            return
+        with (
+            Path(os.devnull).open("w") as nowhere,
+            redirect_stdout(nowhere),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            yield ranks
 
 
 def listed(names: str | None) -> list[str] | None:

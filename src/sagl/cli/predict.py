@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sagl.cli.options import loaded, option, say, takes
+from sagl.cli.options import loaded, option, say, takes, together
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ def predict(
     layer: int | None = option(
         None, "Clusters of the layer that has so many; see sagl layers.", metavar="N"
     ),
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     """Give each sample of the views a cluster, whatever else is asked about.
 
     Example: sagl predict run --view dino=d.npy --view clip=c.npy --out clusters.csv
@@ -47,7 +47,10 @@ def predict(
     check_prediction_path(out)
     _, model, given = opened
     threshold = 0.0 if agreement is None else model.threshold(agreement)
-    clusters, confidence = model.predict_with_confidence(given.views)
+    with together(next(model.network_.parameters()).device) as ranks:
+        clusters, confidence = model.predict_with_confidence(given.views)
+    if not ranks.first:
+        return None
     doubtful = confidence < threshold
     more: dict[str, list[str]] = {}
     if layer is not None:

@@ -27,6 +27,7 @@ from sagl.cli.options import (
     say,
     taken_up,
     takes,
+    together,
 )
 
 if TYPE_CHECKING:
@@ -89,9 +90,12 @@ class Running:
 
     def run(self, study: Study) -> None:
         """Run it, write everything, and show it."""
-        progress = show_runs(study.total, self.quiet)
-        with taken_up():
+        with together() as ranks, taken_up():
+            own = -(-study.total // ranks.count)  # runs of the first process
+            progress = show_runs(own, self.quiet or not ranks.first)
             study.run(jobs=self.jobs, minutes=self.minutes, progress=progress)
+        if not ranks.first:
+            return
         files = study.write()
         if self.as_json:
             print_json({**study.as_json(), "files": files})

@@ -43,6 +43,7 @@ from sagl.selection import label_free_score
 from sagl.storage import replacing, write_json, write_text
 from sagl.training.callbacks import Callback
 from sagl.training.checkpoint import FILE_NAME
+from sagl.training.distributed import ranks
 from sagl.training.trainer import Trainer
 from sagl.views import Views
 
@@ -66,13 +67,18 @@ def fit_run(
     A fit that was interrupted is taken up from the checkpoint in ``out``. ``graph``
     says whether to write ``graph.npz``; by default up to 50,000 samples. ``ids`` are
     what the samples are called in ``labels.csv``; ``source`` says where they are, in
-    ``source.json``.
+    ``source.json``. Of several processes, the first one writes.
     """
     refuse_existing_run(out)
     model.set_params(checkpoint_dir=out).fit(views)
+    weights = None
     if graph if graph is not None else len(views) <= GRAPH_LIMIT:
+        weights = model.attention_graph(views, together=True)
+    if not ranks().first:
+        return model
+    if weights is not None:
         with replacing(out / GRAPH) as temporary, temporary.open("wb") as file:
-            save_npz(file, model.attention_graph(views, together=True))
+            save_npz(file, weights)
     if source:
         write_json(out / SOURCE, dict(source))
     model.save(out, ids=ids)
@@ -106,7 +112,9 @@ def run_input(
     if files:
         raise ValueError("give a SOURCE, or views with --view; not both")
     wanted = list(parse_backbones(backbones or ()))
-    extract_source(source, backbones or (), out / FEATURES, **options)
+    share = (ranks().index, ranks().count)
+    extract_source(source, backbones or (), out / FEATURES, share=share, **options)
+    ranks().barrier()  # the last one finishes the store
     # What one model could not read, all do without.
     given = open_input(out / FEATURES, names or wanted, join or "inner")
     return replace(given, source={**given.source, "store": FEATURES})

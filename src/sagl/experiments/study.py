@@ -35,6 +35,7 @@ from sagl.features.split import Source
 from sagl.parameters import sagl_parameters
 from sagl.settings import Settings
 from sagl.storage import make_writable, write_json, write_text
+from sagl.training.distributed import ranks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -175,7 +176,10 @@ class Study:
         minutes: float | None = None,
         progress: Callable[[Task, Result], None] = lambda task, result: None,
     ) -> None:
-        """Do every run that is not there yet; stop after ``minutes``."""
+        """Do every run that is not there yet; stop after ``minutes``.
+
+        Each of several processes does some of them; all must see ``out``.
+        """
         make_writable(self.out / RUNS)
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         threads = max(1, _cores() // jobs)
@@ -186,12 +190,15 @@ class Study:
         for tasks in self.rounds():
             # First one seed of every method: a table cut short still has all rows.
             in_turn = sorted(tasks, key=lambda task: task.seed)
+            here = ranks()
+            own = in_turn[here.index :: here.count]
             with ThreadPoolExecutor(jobs) as pool:
                 try:
-                    list(pool.map(work, in_turn))
-                except KeyboardInterrupt:
+                    list(pool.map(work, own))
+                except BaseException:
                     self._stop = True
                     raise
+            here.barrier()  # what comes next may depend on all results
 
     def rounds(self) -> Iterator[Sequence[Task]]:
         """The runs; where some depend on the results of others, one part at a time."""

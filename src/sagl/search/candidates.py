@@ -63,22 +63,26 @@ def search(
     candidates: list[Candidate] = []
     keep = journal or Journal()
 
+    def enter(labels: Tensor, origin: str, *, own_start: bool = False) -> None:
+        candidates.append(Candidate(labels, origin, score(space, labels, C), own_start))
+        on_candidate()
+
     def add(
         compute: Callable[[], Tensor], origin: str, *, own_start: bool = False
     ) -> Tensor:
         labels = keep(compute)
-        candidates.append(Candidate(labels, origin, score(space, labels, C), own_start))
-        on_candidate()
+        enter(labels, origin, own_start=own_start)
         return labels
 
     def agree() -> None:
         best = [candidate.labels for candidate in sorted(candidates, key=_by_score)]
-        for size in _COMMITTEES:
 
-            def committee(members: Sequence[Tensor] = best[:size]) -> Tensor:
-                return reanneal(space, consensus(space, members, C, seed % 2**32), C)
+        def committee(size: int) -> Tensor:
+            joined = consensus(space, best[:size], C, seed % 2**32)
+            return reanneal(space, joined, C)
 
-            add(committee, "consensus, annealed")
+        for labels in keep.each([partial(committee, size) for size in _COMMITTEES]):
+            enter(labels, "consensus, annealed")
 
     views, starts = space.n_views, starts or space.config.starts
     alone = min(views, starts - 1) if views > 1 else 0
@@ -90,8 +94,8 @@ def search(
         labels = anneal(place, smoothed(place, labels, C))
         return labels if place is space else reanneal(space, labels, C)
 
-    for start in range(starts):
-        add(partial(from_centres, start), "k-means, annealed", own_start=True)
+    for labels in keep.each([partial(from_centres, start) for start in range(starts)]):
+        enter(labels, "k-means, annealed", own_start=True)
     spectral = add(lambda: spectral_labels(space, C, seed % 2**32), "spectral")
     add(lambda: reanneal(space, spectral, C), "spectral, annealed", own_start=True)
     agree()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from sagl.search.proposals import spectral_labels
 from sagl.search.score import graph_information, guesses, mutual_information
 from sagl.search.space import Ridge, Space, one_hot
 from sagl.storage import write_json
+from sagl.training.distributed import from_first, ranks, spread
 
 _PARTITIONS = 6
 _RESAMPLE = 0.7  # the share of the samples that each partition is found on
@@ -133,8 +135,14 @@ def count_clusters(
     spaces = [Space([x[rows] for x in views], near) for rows in map(np.sort, resamples)]
     fits = [[Ridge(s, _PENALTY) for s in space.spectra] for space in spaces]
     curve = []
-    for n_clusters in candidates:
+
+    def attempt(n_clusters: int) -> tuple[Tensor]:
         point = _try(spaces, fits, views, n_clusters, seed)
+        return (torch.tensor(point, dtype=torch.float64),)
+
+    for (measured,) in spread([partial(attempt, count) for count in candidates]):
+        n_clusters, *measures = measured.tolist()
+        point = CountPoint(int(n_clusters), *measures)
         curve.append(point)
         if on_candidate is not None:
             on_candidate(point)
@@ -240,11 +248,19 @@ def kept_count(
 ) -> ClusterCount:
     """An estimate that a killed run finds again at ``path``."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = json.loads(from_first(lambda: _content(path)))
         if kept["of"] == fingerprint:
             return ClusterCount.from_dict(kept["count"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         pass  # not there, or not ours: estimated anew
     count = estimate()
-    write_json(path, {"of": fingerprint, "count": count.as_dict()})
+    if ranks().first:
+        write_json(path, {"of": fingerprint, "count": count.as_dict()})
     return count
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from sagl.storage import read_tensors, write_tensors
-from sagl.training.checkpoint import FILE_NAME, check_same_run, not_written
+from sagl.storage import write_tensors
+from sagl.training.checkpoint import FILE_NAME, check_same_run, kept, not_written
+from sagl.training.distributed import ranks, spread
 
 _PARTITIONS = "partitions"
 
@@ -21,7 +23,7 @@ class Journal:
     """Partitions in the order in which a search comes to them.
 
     Each is computed unless it is known, which makes a search that is started again the
-    same as one that was never interrupted.
+    same as one that was never interrupted. Of several processes the first one writes.
 
     Parameters
     ----------
@@ -43,31 +45,51 @@ class Journal:
         self._fingerprint = fingerprint or {}
         self._every_seconds = every_seconds
         self._partitions: list[Tensor] = []
+        self._device: torch.device | None = None  # as they come
         self._next = 0
         self._last = time.monotonic()
-        if self._path is not None and self._path.exists():
-            self._read(self._path)
+        found = None if self._path is None else kept(self._path)
+        if self._path is not None and found is not None:
+            self._take(self._path, *found)
         else:
             self._write()  # says from now on whose directory it is
 
     def __call__(self, compute: Callable[[], Tensor]) -> Tensor:
         """The next partition, (n,), as it was kept or as it is computed now."""
-        position, self._next = self._next, self._next + 1
-        if position < len(self._partitions):
-            return self._partitions[position]
-        labels = compute()
+        if self._next == len(self._partitions):
+            self._add(compute())
+        self._next += 1
+        return self._partitions[self._next - 1]
+
+    def each(self, computes: Sequence[Callable[[], Tensor]]) -> Iterator[Tensor]:
+        """The next partitions, in order; processes share those to be computed."""
+        known = self._partitions[self._next :][: len(computes)]
+
+        def task(compute: Callable[[], Tensor]) -> tuple[Tensor]:
+            return (compute(),)
+
+        for labels in known:
+            self._next += 1
+            yield labels
+        for (labels,) in spread([partial(task, c) for c in computes[len(known) :]]):
+            self._add(labels.to(self._device))
+            self._next += 1
+            yield self._partitions[-1]
+
+    def _add(self, labels: Tensor) -> None:
         self._partitions.append(labels)
         if time.monotonic() - self._last >= self._every_seconds:
             self._write()
-        return labels
 
     def to(self, device: torch.device) -> Journal:
         """The same, with what was kept on a device."""
+        self._device = device
         self._partitions = [labels.to(device) for labels in self._partitions]
         return self
 
-    def _read(self, path: Path) -> None:
-        tensors, metadata = read_tensors(path)
+    def _take(
+        self, path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]
+    ) -> None:
         try:
             saved = json.loads(metadata["fingerprint"])
             partitions = tensors[_PARTITIONS]
@@ -80,7 +102,7 @@ class Journal:
 
     def _write(self) -> None:
         self._last = time.monotonic()
-        if self._path is None:
+        if self._path is None or not ranks().first:
             return
         partitions = torch.zeros(0, 0, dtype=torch.int32)
         if self._partitions:

@@ -9,15 +9,19 @@ most, annealed for a few steps and kept if the score rises.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import torch
 from torch import Tensor
 
+from sagl.nn.sparse import CSR
 from sagl.search.anneal import Sizes, Start, anneal_new, outlook
 from sagl.search.evidence import evidence, mistaken
 from sagl.search.score import confusion, score, split_information
 from sagl.search.space import Space
+from sagl.training.distributed import spread
 
 _STEPS = 10  # of annealing, per proposal
 _AT_ONCE, _ENTRIES = 10, 1 << 25  # proposals annealed side by side; their soft labels
@@ -43,19 +47,28 @@ def split_and_merge(
     best = _value(space, labels, n_clusters, sizes)
     left = space.config.proposals
     considered = math.isqrt(left)  # pairs to merge, and clusters to split
-    queue: list[Start] | None = None
-    while left > 0:
-        if queue is None:
-            queue = _proposals(space, labels, n_clusters, considered, sizes)
-            near, graph = outlook(space, labels, n_clusters, sizes)
-        starts, queue = queue[: min(at_once, left)], queue[at_once:]
-        if not starts:
-            break
-        left -= len(starts)
-        for moved in anneal_new(space, starts, near, graph, steps=_STEPS, sizes=sizes):
-            value = _value(space, moved, n_clusters, sizes)
-            if value > best:
-                best, labels, queue = value, moved, None
+    improved = True
+    while improved and left > 0:
+        improved = False
+        queue = _proposals(space, labels, n_clusters, considered, sizes)[:left]
+        near, graph = outlook(space, labels, n_clusters, sizes)
+
+        def attempt(
+            starts: Sequence[Start], near: Tensor = near, graph: CSR = graph
+        ) -> tuple[Tensor, Tensor]:
+            moved = anneal_new(space, starts, near, graph, steps=_STEPS, sizes=sizes)
+            values = [_value(space, each, n_clusters, sizes) for each in moved]
+            return torch.stack(moved), torch.tensor(values, dtype=torch.float64)
+
+        together = [queue[i : i + at_once] for i in range(0, len(queue), at_once)]
+        tasks = [partial(attempt, starts) for starts in together]
+        for moved, values in spread(tasks, labels.device):
+            left -= len(moved)
+            for each, value in zip(moved, values.tolist(), strict=True):
+                if value > best:
+                    best, labels, improved = value, each, True
+            if improved:
+                break
     return labels
 
 

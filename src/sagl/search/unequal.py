@@ -83,9 +83,12 @@ def unequal(
 
     keep = journal or Journal()
     own = [candidate.labels for candidate in balanced if candidate.own_start]
-    others = [keep(partial(let_go, other)) for other in own[:_LET_GO]]
-    starts = [keep(partial(let_go, labels)), *others]
-    starts += [keep(partial(from_centres, start)) for start in range(_STARTS)]
+    own = own[:_LET_GO]
+    computes = [partial(let_go, start) for start in (*own, labels)]
+    computes += [partial(from_centres, start) for start in range(_STARTS)]
+    found = list(keep.each(computes))
+    others, starts = found[: len(own)], found[len(own) :]
+    starts[1:1] = others
     best = max(starts, key=value)
     best = keep(partial(moved, best))
     on_step()

@@ -9,6 +9,7 @@ always sure of itself.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from sagl.search.anneal import reanneal
 from sagl.search.proposals import centre_labels
 from sagl.search.score import graph_information
 from sagl.search.space import Space
+from sagl.training.distributed import spread
 
 _STARTS = 2  # partitions that each view is asked for
 _LEAST = 0.2  # of all there is to know: differences below it are no reason to prefer
@@ -25,13 +27,13 @@ def weigh(space: Space, n_clusters: int, seed: int) -> Space:
     """The space with its views weighted."""
     if space.n_views == 1:
         return space
-    partitions = [
-        [
-            _clusters(space.only(view), n_clusters, seed + start)
-            for start in range(_STARTS)
-        ]
+    tasks = [
+        partial(_clusters, space, view, n_clusters, seed + start)
         for view in range(space.n_views)
+        for start in range(_STARTS)
     ]
+    found = [labels for (labels,) in spread(tasks, space.views[0].device)]
+    partitions = [found[i : i + _STARTS] for i in range(0, len(found), _STARTS)]
     unknown = []
     for place, owner in zip(space.alone(), space.owners, strict=True):
         known = [
@@ -47,5 +49,7 @@ def weigh(space: Space, n_clusters: int, seed: int) -> Space:
     )
 
 
-def _clusters(space: Space, n_clusters: int, seed: int) -> Tensor:
-    return reanneal(space, centre_labels(space, n_clusters, seed % 2**32), n_clusters)
+def _clusters(space: Space, view: int, n_clusters: int, seed: int) -> tuple[Tensor]:
+    alone = space.only(view)
+    labels = centre_labels(alone, n_clusters, seed % 2**32)
+    return (reanneal(alone, labels, n_clusters),)

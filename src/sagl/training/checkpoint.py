@@ -18,6 +18,7 @@ import torch
 
 from sagl.storage import read_tensors, write_tensors
 from sagl.training.callbacks import Callback
+from sagl.training.distributed import ranks, tensors_from_first
 from sagl.training.trainer import Trainer
 
 FILE_NAME = "checkpoint.safetensors"
@@ -26,7 +27,8 @@ FILE_NAME = "checkpoint.safetensors"
 class Checkpointer(Callback):
     """Writes a checkpoint at records, at most one every so many seconds.
 
-    It must come after the other callbacks, so that what they decide is in it.
+    It must come after the other callbacks, so that what they decide is in it. Of
+    several processes that train together, the first one writes.
 
     Parameters
     ----------
@@ -46,9 +48,10 @@ class Checkpointer(Callback):
 
     def restore(self, trainer: Trainer) -> None:
         """Take up the run where its checkpoint left it, if there is one."""
-        if not self.path.exists():
+        found = kept(self.path)
+        if found is None:
             return
-        tensors, metadata = read_tensors(self.path)
+        tensors, metadata = found
         try:
             saved = json.loads(metadata["fingerprint"])
             state = json.loads(metadata["state"])
@@ -68,6 +71,8 @@ class Checkpointer(Callback):
             self.write(trainer)
 
     def write(self, trainer: Trainer) -> None:
+        if not ranks().first:
+            return
         tensors = {f"network.{k}": v for k, v in trainer.network.state_dict().items()}
         tensors["labels"] = trainer.labels
         for i, moments in trainer.optimizer.state_dict()["state"].items():
@@ -88,6 +93,11 @@ class Checkpointer(Callback):
         except OSError as error:
             raise not_written(self.path, error) from None
         self._last = time.monotonic()
+
+
+def kept(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]] | None:
+    """Tensors and metadata of a file, as the first process finds it; None without."""
+    return tensors_from_first(lambda: read_tensors(path) if path.exists() else None)
 
 
 def not_written(path: Path, error: OSError) -> OSError:

@@ -10,6 +10,7 @@ or torchrun ends it, or it finds that the other has been silent for too long.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -29,8 +30,9 @@ from torch import Tensor
 
 from sagl.nn.ranks import ALONE, LostProcessError, Ranks
 
-__all__ = ["first_to_fail", "from_first", "joined", "ranks", "same", "spread"]
+__all__ = ["joined", "ranks"]
 
+_METADATA = "metadata"
 _NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 # Some wait for others as long as these compute; deaths are noticed otherwise.
 _PATIENCE = timedelta(days=30)
@@ -98,6 +100,28 @@ def from_first(make: Callable[[], bytes]) -> bytes:
         return make()
     content = make() if here.first else b""
     return _bytes_of(here.gather_vectors(_vector(content))[0])
+
+
+TensorFile = tuple[dict[str, Tensor], dict[str, str]]  # with its metadata
+
+
+def tensors_from_first(read: Callable[[], TensorFile | None]) -> TensorFile | None:
+    """What the first process reads, in all of them: others may not have the file."""
+    if ranks().count == 1:
+        return read()
+
+    def packed() -> bytes:
+        found = read()
+        if found is None:
+            return b""
+        noted = {_METADATA: _vector(json.dumps(found[1]))}
+        return bytes_of_tensors({**found[0], **noted})
+
+    content = from_first(packed)
+    if not content:
+        return None
+    tensors = tensors_of_bytes(content)
+    return tensors, json.loads(_bytes_of(tensors.pop(_METADATA)))
 
 
 def same(what: str, value: str) -> None:
