@@ -6,12 +6,12 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch.multiprocessing import spawn
+from torch.multiprocessing import start_processes
 
 from sagl.nn.ranks import Ranks
 
 
-def in_processes(count, check, *arguments, seconds=120):
+def in_processes(count, check, *arguments, seconds=250):
     """``check(ranks, *arguments)`` in 1, 2, … and ``count`` processes, started once.
 
     A process that is not among the first so many waits for those that are. What one of
@@ -19,8 +19,13 @@ def in_processes(count, check, *arguments, seconds=120):
     """
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store"
-        context = spawn(
-            _begin, (count, str(store), check, arguments), nprocs=count, join=False
+        # Forked, so that nobody has to import everything again; all have one thread.
+        context = start_processes(
+            _begin,
+            (count, str(store), check, arguments),
+            nprocs=count,
+            join=False,
+            start_method="fork",
         )
         deadline = time.monotonic() + seconds
         while not context.join(timeout=1):

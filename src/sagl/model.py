@@ -155,7 +155,7 @@ def fit_model(
 
     Processes that have joined do it together, and each has the model.
     """
-    same("data, settings or sagl", _digest(settings, views))
+    same("data, settings or sagl", _digest(_fingerprint(settings, views)))
     fit = _searched if settings.refine else _trained
     model, stability = fit(views, settings, device, watch)
     if model.history:  # what was measured on a batch gives way to the whole
@@ -171,6 +171,8 @@ def counted_clusters(
     views: Views, seed: int, watch: Watch, device: str
 ) -> ClusterCount:
     """How many clusters there are; a killed fit finds its estimate again."""
+    of = {"data": views.fingerprint(), "seed": seed}
+    same("data, seed or sagl", _digest(of))
 
     def estimate() -> ClusterCount:
         return estimate_n_clusters(
@@ -180,7 +182,6 @@ def counted_clusters(
     if watch.checkpoint_dir is None:
         return estimate()
     make_writable(watch.checkpoint_dir)
-    of = {"data": views.fingerprint(), "seed": seed}
     return kept_count(watch.checkpoint_dir / COUNT, of, estimate)
 
 
@@ -310,10 +311,10 @@ def _new_network(
     return network.to(device)
 
 
-def _digest(settings: Settings, views: Views) -> str:
+def _digest(of: dict[str, Any]) -> str:
     """What all processes of a job must agree on."""
-    of = {**_fingerprint(settings, views), "sagl": __version__}
-    return hashlib.sha256(json.dumps(of, sort_keys=True).encode()).hexdigest()[:12]
+    text = json.dumps({**of, "sagl": __version__}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _fingerprint(settings: Settings, views: Views) -> dict[str, Any]:

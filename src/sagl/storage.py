@@ -117,6 +117,6 @@ def make_writable(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         probe = directory / f".probe-{os.getpid()}"
         probe.touch()
-        probe.unlink()
+        probe.unlink(missing_ok=True)  # of a process of another machine, perhaps
     except OSError as error:
         raise ValueError(f"{directory}: cannot be written: {error.strerror}") from None
