@@ -83,11 +83,11 @@ def unequal(
 
     keep = journal or Journal()
     own = [candidate.labels for candidate in balanced if candidate.own_start]
-    own = own[:_LET_GO]
-    computes = [partial(let_go, start) for start in (*own, labels)]
+    some = own[:_LET_GO]
+    computes = [partial(let_go, start) for start in (*some, labels)]
     computes += [partial(from_centres, start) for start in range(_STARTS)]
     found = list(keep.each(computes))
-    others, starts = found[: len(own)], found[len(own) :]
+    others, starts = found[: len(some)], found[len(some) :]
     starts[1:1] = others
     best = max(starts, key=value)
     best = keep(partial(moved, best))
@@ -95,7 +95,7 @@ def unequal(
     gained = clarity(space, best, C) - clarity(space, balanced[0].labels, C)
     if doubted and gained <= space.config.size_margin:
         return None
-    others += [keep(partial(let_go, other)) for other in own[_LET_GO:]]
+    others += keep.each([partial(let_go, other) for other in own[_LET_GO:]])
     return [
         Candidate(best, "unequal", score(space, best, C), False),
         *(Candidate(o, "let go", score(space, o, C), True) for o in others),
