@@ -97,11 +97,11 @@ def test_the_model_is_the_same_for_one_to_four_processes():
 @contextmanager
 def working_as(ranks):
     """As if these processes had joined."""
-    distributed._joined = ranks
+    before, distributed._joined = distributed._joined, ranks
     try:
         yield
     finally:
-        distributed._joined = ALONE
+        distributed._joined = before
 
 
 class Interrupted(Callback):
