@@ -74,7 +74,7 @@ def errors(stderr):
 def test_fit_predict_and_graph(files):
     call(command(*fit_options("one", "--quiet")), files)
     out, shown = call(torchrun(2, *fit_options("two", "--json")), files)
-    assert json.loads(out)["samples"] == 151, "one process prints, and once"
+    assert json.loads(out)["n_samples"] == 151, "one process prints, and once"
     assert len([line for line in shown.splitlines() if "search" in line]) == 1
     assert not errors(shown)
     one, two = SAGL.load(files / "one"), SAGL.load(files / "two")
