@@ -265,6 +265,7 @@ def show_table(
 ) -> None:
     """A table on stdout; the first few columns are words, all others numbers."""
     table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD)
+    table.show_edge = table.pad_edge = False
     for i, column in enumerate(columns):
         table.add_column(Text(column), justify="left" if i < left else "right")
     for row in rows:
