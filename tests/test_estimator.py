@@ -5,6 +5,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.sparse import issparse
@@ -336,7 +337,7 @@ def test_doubt_takes_more_than_one_partition(views):
     with pytest.raises(ValueError, match="fit with refine=True, or with n_restarts"):
         SAGL(4, steps=5, refine=False, random_state=0).fit(views).threshold(0.9)
     twice = SAGL(4, steps=5, refine=False, n_restarts=2, random_state=0).fit(views)
-    assert 0 <= twice.threshold(0.0) <= twice.confidence_.min() + 1e-12
+    assert 0 <= twice.threshold(1e-9) <= twice.confidence_.min() + 1e-12
     assert twice.score_ == pytest.approx(label_free_score(views, twice.labels_))
     assert not hasattr(twice, "view_weights_")
     assert not hasattr(twice, "cluster_sizes_")
@@ -363,10 +364,18 @@ def test_auto_says_when_it_cannot_tell():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda v: {"wide": v["wide"]}, "fitted on the views wide"),
-        (lambda v: {"narrow": v["narrow"], "wide": v["wide"]}, "in this order"),
+        (
+            lambda v: {"wide": v["wide"]},
+            "fitted on the views wide .*narrow' is missing",
+        ),
         (lambda v: {"wide": v["wide"][:, :5], "narrow": v["narrow"]}, "5 columns"),
-        (lambda v: {"wide": v["wide"], "other": v["narrow"]}, "other"),
+        (
+            lambda v: {"wide": v["wide"], "other": v["narrow"]},
+            "'narrow' is missing, 'other' is not known",
+        ),
+        (lambda v: {**dict(v.items()), "more": v["wide"]}, "'more' is not known"),
+        (lambda v: [v["narrow"], v["wide"]], "'wide' has 6 columns here"),
+        (lambda v: [v["wide"]], "'narrow' is missing"),
         (lambda v: {"wide": v["wide"][:9], "narrow": v["narrow"]}, "rows"),
         (lambda v: {"wide": v["wide"] * np.nan, "narrow": v["narrow"]}, "NaN at row 0"),
     ],
@@ -375,6 +384,41 @@ def test_other_views_than_those_of_the_fit_are_refused(fitted, views, change, me
     for method in (fitted.predict, fitted.transform, fitted.graph):
         with pytest.raises(ValueError, match=message):
             method(change(views))
+
+
+@pytest.mark.parametrize(
+    "turned",
+    [
+        lambda v: {"narrow": v["narrow"], "wide": v["wide"]},
+        lambda v: Views({"narrow": v["narrow"], "wide": v["wide"]}),
+        lambda v: Views({"narrow": v["narrow"], "wide": v["wide"]})[:],
+        lambda v: [v["wide"], v["narrow"]],
+        lambda v: Views([v["wide"], v["narrow"]])[:],
+    ],
+)
+def test_views_are_joined_by_name_and_a_list_is_taken_in_order(fitted, views, turned):
+    given = turned(views)
+    np.testing.assert_array_equal(fitted.predict(given), fitted.predict(views))
+    np.testing.assert_array_equal(fitted.transform(given), fitted.transform(views))
+    for ours, theirs in zip(*map(fitted.attention_graph, (given, views)), strict=True):
+        assert (ours != theirs).nnz == 0
+
+
+def test_data_frames_are_joined_by_their_index(fitted, views):
+    rows = [f"sample {i}" for i in range(len(views))]
+    frames = {name: pd.DataFrame(h, index=rows) for name, h in views.items()}
+    mixed = frames | {"narrow": frames["narrow"].sample(frac=1, random_state=0)}
+    assert list(mixed["narrow"].index) != rows
+    np.testing.assert_array_equal(fitted.predict(mixed), fitted.predict(views))
+    found = clone(fitted).fit(mixed)
+    np.testing.assert_array_equal(found.labels_, clone(fitted).fit(views).labels_)
+
+
+@pytest.mark.parametrize("agreement", [0, -0.5, 1.0001, 2, float("nan"), "most", True])
+def test_an_agreement_that_cannot_be_is_refused(fitted, views, agreement):
+    with pytest.raises(ValueError, match="agreement must be") as caught:
+        fitted.predict(views, agreement=agreement)
+    assert str(agreement) in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import pickle
+import resource
 import shutil
 import warnings
 from pathlib import Path
@@ -20,6 +21,7 @@ from sagl import SAGL, Views
 from sagl.search.config import SearchConfig
 from sagl.training import Callback
 from tests.conftest import clustered_views
+from tests.runs import change_config
 
 DATA = Path(__file__).parent / "data"
 FILES = {
@@ -235,12 +237,6 @@ class TestFiles:
         }
 
 
-def change_config(run, change):
-    config = json.loads((run / "config.json").read_text())
-    change(config)
-    (run / "config.json").write_text(json.dumps(config))
-
-
 def refused(place):
     """The one line with which a load is refused; it must name the place."""
     with pytest.raises(ValueError, match=str(place)) as caught:
@@ -326,8 +322,10 @@ class TestRefusedLoads:
         (run / "config.json").write_text('{"format": 9}')
         assert "upgrade sagl" in refused(run)
 
-    def test_unknown_settings_of_the_same_format_are_passed_over(self, model, run):
+    def test_unknown_settings_are_refused_but_in_older_runs(self, model, run):
         change_config(run, lambda config: config["settings"].update(colour="red"))
+        assert "'colour' is not known in settings" in refused(run)
+        change_config(run, lambda config: config.update(format=5))
         assert SAGL.load(run).settings_ == model.settings_
 
     @pytest.mark.parametrize("name", sorted(FILES))
@@ -379,6 +377,84 @@ class TestRefusedLoads:
     def test_an_edited_config(self, run, change):
         change_config(run, change)
         assert "config.json" in refused(run)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda config: config["settings"].update(alpha=1.6),
+            lambda config: config["settings"].update(seed=1),
+            lambda config: config.update(voters=None, checksum=None),
+            lambda config: config.update(n_steps=1),
+            lambda config: config["views"].reverse(),
+        ],
+    )
+    def test_a_config_that_is_sound_but_not_what_was_written(self, run, change):
+        change_config(run, change, sign=False)
+        assert "config.json is damaged" in refused(run)
+
+    def test_a_config_without_its_checksum(self, run):
+        change_config(run, lambda config: config.pop("checksum"), sign=False)
+        assert "'checksum' is missing" in refused(run)
+
+    def test_a_config_that_is_laid_out_otherwise_is_the_same(self, model, run):
+        change_config(run, lambda config: None, sign=False)
+        assert SAGL.load(run).settings_ == model.settings_
+
+    def test_parts_of_another_run(self, views, run, tmp_path):
+        other = tmp_path / "other"
+        fit(views, gate="shrink", n_anchors=100, gamma=7.5, random_state=1).save(other)
+        for name in sorted(FILES - {"config.json"}):
+            mixed = shutil.copytree(run, tmp_path / f"mixed {name}")
+            shutil.copy(other / name, mixed / name)
+            assert f"{name} is damaged" in refused(mixed)
+
+    def test_files_of_somebody_else_among_the_parts(self, run):
+        for name in ("graph.npz", "source.json"):
+            (run / name).write_text("mine")
+            assert f"{name} is not of this run" in refused(run)
+            (run / name).unlink()
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *('{"format": 1e400}', '{"format": -1}', '{"format": true}', "[" * 10_000),
+            *(
+                '{"format": "6"}',
+                '{"format": 6.0}',
+                '{"format": NaN}',
+                '{"format": [6]}',
+            ),
+            '{"format": 1' + "0" * 5_000 + "}",
+            '{"format": 6, "views": ' + "[" * 990 + "]" * 990 + "}",
+        ],
+        ids=lambda text: text[:24],
+    )
+    def test_a_format_that_is_none(self, run, text):
+        (run / "config.json").write_text(text)
+        assert "config.json is damaged" in refused(run)
+
+    def test_a_config_that_is_too_large_to_be_one(self, run):
+        with (run / "config.json").open("r+b") as file:
+            file.truncate(1 << 40)  # no disk is filled
+        assert "config.json is damaged" in refused(run)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda config: config["settings"].update(n_clusters=1 << 30),
+            lambda config: config["views"][0].update(width=1 << 30),
+            lambda config: config["views"].extend(
+                {"name": f"{i}", "width": 9} for i in range(100_000)
+            ),
+        ],
+        ids=["clusters", "width", "views"],
+    )
+    def test_sizes_that_no_memory_holds(self, run, change):
+        """They are compared with the tensors, and no memory is taken for them."""
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        change_config(run, change)
+        assert "config.json is damaged" in refused(run)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 2**18
 
 
 def not_saved(model, place):
@@ -504,7 +580,8 @@ def test_a_run_from_before_sizes_could_be_free_is_even(run):
     config = json.loads((run / "config.json").read_text())
     for place in (config, config["settings"], config["params"]):
         del place["cluster_sizes"]
-    (run / "config.json").write_text(json.dumps(config))
+    del config["checksum"]
+    (run / "config.json").write_text(json.dumps(config | {"format": 4}))
     again = SAGL.load(run)
     assert again.settings_.cluster_sizes == "balanced"
     assert not hasattr(again, "cluster_sizes_")

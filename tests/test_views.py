@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.sparse import csr_matrix, dok_matrix
@@ -362,3 +363,47 @@ def test_bfloat16_tensors_become_float32():
     array = Views({"a": tensor})["a"]
     assert array.dtype == np.float32
     np.testing.assert_array_equal(array, [[1.5, 2.0], [3.0, -0.25]])
+
+
+class TestDataFrames:
+    """Rows of DataFrames are joined by their index, never by position."""
+
+    @pytest.fixture
+    def frame(self):
+        return pd.DataFrame({"x": [1.0, 2, 3], "y": [4.0, 5, 6]}, index=list("abc"))
+
+    def test_another_order_is_that_of_the_first(self, frame):
+        views = Views({"one": frame, "two": frame.loc[list("cab")] * 10})
+        np.testing.assert_array_equal(views["two"], views["one"] * 10)
+        np.testing.assert_array_equal(views["one"][:, 0], [1, 2, 3])
+
+    def test_so_it_is_in_a_list(self, frame):
+        views = Views([frame, frame.iloc[::-1]])
+        np.testing.assert_array_equal(views["view0"], views["view1"])
+
+    def test_an_index_with_repeats_may_be_the_same(self, frame):
+        frame.index = ["a", "a", "b"]
+        np.testing.assert_array_equal(
+            Views([frame, frame + 1])["view1"], frame.to_numpy() + 1
+        )
+
+    @pytest.mark.parametrize(
+        ("index", "label"),
+        [
+            (["a", "b", "d"], "'c' is not in both"),
+            ([0, 1, 2], "is not in both"),
+            (["a", "c", "c"], "'c' is repeated"),
+        ],
+    )
+    def test_other_rows_are_refused_in_one_line(self, frame, index, label):
+        other = frame.set_axis(index, axis=0)
+        for pair in ([frame, other], [other, frame]):
+            with pytest.raises(ValueError, match=label) as caught:
+                Views(dict(zip(("one", "two"), pair, strict=True)))
+            assert "views 'one' and 'two'" in str(caught.value)
+            assert "reset_index" in str(caught.value)
+            assert "\n" not in str(caught.value)
+
+    def test_arrays_beside_them_are_taken_as_they_are(self, frame):
+        array = np.arange(6.0).reshape(3, 2)
+        np.testing.assert_array_equal(Views([frame, array])["view1"], array)

@@ -33,14 +33,19 @@ def number(
     *,
     strict: bool = False,
     below: float = math.inf,
+    most: float = math.inf,
 ) -> float:
-    """A number of at least ``least`` (above it if ``strict``) and below ``below``."""
+    """A number of at least ``least`` (above it if ``strict``) and below ``below``.
+
+    With ``most`` it may be that and no more.
+    """
     if not isinstance(value, Real) or isinstance(value, bool):
         raise ValueError(f"{name} must be a number; got {value!r}")
     real = float(value)
-    if not least <= real < below or (strict and real == least):
+    if not least <= real < below or real > most or (strict and real == least):
         bound = f"above {least}" if strict else f"at least {least}"
         limit = "finite" if below == math.inf else f"below {below}"
+        limit = limit if most == math.inf else f"at most {most}"
         raise ValueError(f"{name} must be {bound} and {limit}; got {value!r}")
     return real
 

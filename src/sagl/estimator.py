@@ -41,7 +41,7 @@ from sagl.search.count import ClusterCount
 from sagl.search.score import Score
 from sagl.search.stability import DoubtCurve
 from sagl.settings import Settings, as_seed, resolve
-from sagl.views import Views, is_list_of_views, refuse_other_views
+from sagl.views import Views, is_list_of_views
 
 # The cluster of samples that are too doubtful to have one.
 DOUBTFUL = -1
@@ -230,7 +230,7 @@ class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parame
     def threshold(self, agreement: float) -> float:
         """The confidence below which a sample is doubtful; see ``predict``."""
         check_is_fitted(self)
-        wanted = number("agreement", agreement, 0)
+        wanted = number("agreement", agreement, 0, strict=True, most=1)
         if not hasattr(self, "doubt_"):
             raise ValueError(
                 "nothing is known about the stability of this run: fit with "
@@ -323,6 +323,10 @@ class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parame
     def load(cls, directory: str | Path, device: str = "auto") -> Self:
         """Read a model that ``save`` or ``sagl fit`` wrote."""
         params, model = read_run(Path(directory))
+        for name in _NOT_SAVED:  # a file must not say where a fit is to write
+            if name in params:
+                fault = ValueError(f"{name!r} is not known in params")
+                raise damaged(Path(directory), fault)
         try:
             estimator = cls(**{**params, "device": device})
         except TypeError as error:
@@ -332,10 +336,10 @@ class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parame
         return estimator
 
     def check_views(self, X: Any) -> Views:
-        """``X`` as views, refused unless they are those of the fit."""
+        """``X`` as the views of the fit, joined by name, in its order."""
         check_is_fitted(self)
         views = self._as_views(X, reset=False)
-        refuse_other_views(views, self.view_names_, self.view_widths_)
+        views = views.as_fitted(self.view_names_, self.view_widths_)
         views.check_values()
         return views
 

@@ -13,6 +13,9 @@
     source.json          where the samples and features are; written by `sagl fit`
     features/            the features, when `sagl fit` extracted them: a feature store
 
+``config.json`` has a checksum of itself and of all others. What it may hold is in
+``run_files.py``.
+
 A directory without ``config.json`` is not a run, so a killed save leaves none.
 """
 
@@ -26,16 +29,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from sagl._version import __version__
 from sagl.clusters.names import FILE as NAMES
 from sagl.clusters.names import name_of, names_content, read_names
 from sagl.features.files import prediction_table, predictions_in
+from sagl.features.manifest import MANIFEST, is_store
 from sagl.features.tables import Columns, read_columns
-from sagl.model import Facts, Layer, Leaves, Model, build_network
-from sagl.nn.inference import Voters
+from sagl.model import COUNT, RESTARTS, Facts, Layer, Leaves, Model
+from sagl.run_files import FORMAT, OLDEST, check_config, check_history
+from sagl.run_tensors import (
+    BETWEEN,
+    LEAVES,
+    anchor_tensors,
+    read_anchors,
+    read_network,
+    read_voters,
+    voting_rules,
+)
+from sagl.schema import Positive, check, checksum, parse_json, read_json
 from sagl.search.config import SearchConfig
 from sagl.search.count import ClusterCount
 from sagl.search.score import Score
@@ -51,8 +65,6 @@ from sagl.storage import (
 )
 from sagl.training.checkpoint import FILE_NAME as CHECKPOINT
 
-FORMAT = 5
-_OLDEST = 3  # that is read; 3 has no voters, 4 no heads
 CONFIG = "config.json"
 MODEL = "model.safetensors"
 ANCHORS = "anchors.safetensors"
@@ -61,17 +73,13 @@ LABELS = "labels.csv"
 GRAPH = "graph.npz"
 SOURCE = "source.json"
 FEATURES = "features"
-_LABELS = "labels"  # the tensor of the anchors' clusters
-_LEAVES = "leaves"  # that of their clusters in the finest layer
-_LEAF = "leaf"  # the column of the samples' clusters there
-_BETWEEN = "between"  # that of how clusters are near each other
+_LEAF = "leaf"  # the column of the samples' clusters in the finest layer
+_PER_SAMPLE = ("outlier", "disagreement", "duplicate")  # columns of labels.csv
 ALL_VIEWS = "all views"  # what graph.npz is called where views have names
 # All samples attend to all: beyond so many, graphs are computed only when asked for.
 GRAPH_LIMIT = 50_000
-_VOTERS = "voters."  # how their tensors are called, beside those of the anchors
-_FORMER_SIZES = {"even": "balanced", "free": "any"}  # words of formats 3 and 4
-_PER_SAMPLE = ("outlier", "disagreement", "duplicate")  # columns of labels.csv
-_PARTS = (MODEL, ANCHORS, HISTORY, LABELS)
+PARTS = (MODEL, ANCHORS, HISTORY, LABELS)  # of every run
+MORE_PARTS = (GRAPH, SOURCE, f"{FEATURES}/{MANIFEST}")  # of some; by sagl fit
 
 
 # What not every run has: as JSON, and back.
@@ -100,11 +108,27 @@ def refuse_existing_run(directory: Path) -> None:
         raise ValueError(f"{directory} is a file; a run needs a directory")
     if (directory / CHECKPOINT).exists():
         return  # an unfinished run: its files may be replaced
-    for name in (*_PARTS, GRAPH):
+    for name in (*PARTS, GRAPH, SOURCE):
         if (directory / name).exists():
             raise ValueError(
                 f"{directory / name} would be overwritten, and it belongs to no run; "
                 "move it or choose another directory"
+            )
+
+
+def refuse_foreign(directory: Path) -> None:
+    """Refuse a directory that holds what is no unfinished run; nothing is touched."""
+    ours = (CONFIG, CHECKPOINT, COUNT, FEATURES, *PARTS, GRAPH, SOURCE)
+    if not directory.is_dir() or (directory / CHECKPOINT).exists():
+        return
+    for path in sorted(directory.iterdir()):
+        name = path.name
+        begun = name == COUNT or (name == FEATURES and is_store(path))
+        left = name.startswith((".probe-", *(f".{each}." for each in ours)))
+        if not (begun or left or name.startswith(RESTARTS)):
+            raise ValueError(
+                f"{directory} is not empty: it holds {name}, which is of no run; "
+                "choose another directory, or --force to write there all the same"
             )
 
 
@@ -120,7 +144,7 @@ def write_run(
     history = "".join(json.dumps(record) + "\n" for record in run.history)
     try:
         write_tensors(directory / MODEL, run.network.state_dict())
-        write_tensors(directory / ANCHORS, _anchor_tensors(run))
+        write_tensors(directory / ANCHORS, anchor_tensors(run))
         write_text(directory / HISTORY, history)
         table = prediction_table(run.labels, run.confidence, ids, _more_columns(run))
         write_text(directory / LABELS, table)
@@ -139,14 +163,19 @@ def write_run(
                 name: _optional(getattr(run, name), to_json)
                 for name, (to_json, _) in _EXTRAS.items()
             },
-            "voters": _optional(run.voters, _voting_rules),
-            "sha256": {name: sha256(directory / name) for name in _PARTS},
+            "voters": _optional(run.voters, voting_rules),
+            "sha256": {
+                name: sha256(directory / name)
+                for name in (*PARTS, *MORE_PARTS)
+                if (directory / name).is_file()
+            },
         }
-        write_json(directory / CONFIG, config)
+        config = json.loads(json.dumps(config))  # as it is read back
+        write_json(directory / CONFIG, {**config, "checksum": checksum(config)})
         if run.names:
             save_names(directory, run.names)
     except OSError as error:
-        for name in _PARTS:
+        for name in PARTS:
             (directory / name).unlink(missing_ok=True)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         cure = "free some space or choose another place" if full else "nothing was kept"
@@ -159,97 +188,81 @@ def read_config(directory: Path) -> dict[str, Any]:
     """``config.json`` of a run, refused when it is missing, damaged or too new."""
     path = directory / CONFIG
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        version = int(config["format"])
-        if version < 1:
-            raise ValueError
+        config = read_json(path)
+        version = config["format"]
+        check(Positive, version, "format")
     except FileNotFoundError:
         raise ValueError(
             f"{directory} holds no run: there is no {CONFIG} in it"
         ) from None
     except OSError:
         raise ValueError(f"{directory} is not a run directory") from None
-    except (KeyError, TypeError, ValueError, RecursionError):
+    except (KeyError, TypeError, ValueError):
         raise ValueError(f"{path} is damaged: not a run's configuration") from None
-    if version < _OLDEST:
+    if version < OLDEST:
         raise ValueError(
             f"{directory} is of format {version}, by an older sagl; this one reads "
-            f"formats {_OLDEST} to {FORMAT}: fit again"
+            f"formats {OLDEST} to {FORMAT}: fit again"
         )
     if version > FORMAT:
+        by = config.get("sagl")
+        by = f"by sagl {by[:20]}" if isinstance(by, str) else "of a later sagl"
         raise ValueError(
-            f"{directory} is of format {version}, by sagl {config.get('sagl')}; "
-            f"this sagl {__version__} reads format {FORMAT}: upgrade sagl"
+            f"{directory} is of format {version}, {by}; this sagl {__version__} reads "
+            f"format {FORMAT}: upgrade sagl"
         )
-    return dict(config)
+    try:
+        written = config.pop("checksum", None)
+        if written is None and version < FORMAT:
+            return check_config(config, version)
+        if written is not None and written != checksum(config):
+            raise ValueError("its content is not what was written")
+        whole = config if written is None else {**config, "checksum": written}
+        return check_config(whole, version)
+    except ValueError as error:
+        raise damaged(directory, error) from None
+
+
+def check_part(directory: Path, config: dict[str, Any], name: str) -> None:
+    """Refuse a part of a run that is not the one that was written with it."""
+    path, written = directory / name, config["sha256"].get(name)
+    if written is None:
+        if not path.exists() or config["format"] < FORMAT:
+            return  # before format 6 not all parts were entered
+        raise ValueError(f"{path} is not of this run: {CONFIG} has none; remove it")
+    if not path.is_file():
+        raise ValueError(f"{path} is missing: the run is damaged")
+    if sha256(path) != written:
+        raise ValueError(
+            f"{path} is damaged: its content is not what was written; restore it or "
+            "fit again"
+        )
 
 
 def read_run(directory: Path) -> tuple[dict[str, Any], Model]:
     """Parameters and model of a run; no file may be missing or altered."""
     config = read_config(directory)
+    for name in PARTS:
+        if name not in config["sha256"]:
+            raise damaged(directory, ValueError(f"{name!r} is missing in sha256"))
+    for name in (*PARTS, GRAPH, SOURCE):  # features are looked at when they are read
+        check_part(directory, config, name)
+    weights, _ = read_tensors(directory / MODEL)
+    tensors, _ = read_tensors(directory / ANCHORS)
+    columns = read_columns(directory / LABELS, [None])
+    labels, confidence = predictions_in(directory / LABELS, columns)
     try:
-        for name in _PARTS:
-            path = directory / name
-            if not path.is_file():
-                raise ValueError(f"{path} is missing: the run is damaged")
-            if sha256(path) != config["sha256"][name]:
-                raise ValueError(
-                    f"{path} is damaged: its content is not what was written; "
-                    "restore it or fit again"
-                )
-        weights, _ = read_tensors(directory / MODEL)
-        anchors, _ = read_tensors(directory / ANCHORS)
-        history = (directory / HISTORY).read_text(encoding="utf-8").splitlines()
-        columns = read_columns(directory / LABELS, [None])
-        labels, confidence = predictions_in(directory / LABELS, columns)
-        for part in (config, config["settings"], config["params"]):
-            if part.get("cluster_sizes") in _FORMER_SIZES:
-                part["cluster_sizes"] = _FORMER_SIZES[part["cluster_sizes"]]
-        known = {field.name for field in fields(Settings)}
-        kept = {k: v for k, v in config["settings"].items() if k in known}
-        search = SearchConfig.of(kept.pop("search", None))
-        settings = Settings(**kept, search=search)
-        widths = tuple(view["width"] for view in config["views"])
-        network = build_network(settings, widths, torch.Generator())
-        network.load_state_dict(weights)
-        model = Model(
-            settings=settings,
-            view_names=tuple(view["name"] for view in config["views"]),
-            view_widths=widths,
-            network=network,
-            anchors=[anchors[str(i)] for i in range(len(config["views"]))],
-            anchor_labels=anchors.get(_LABELS),
-            voters=_optional(config.get("voters"), lambda r: _voters(r, anchors)),
-            history=[json.loads(line) for line in history],
-            n_steps=config["n_steps"],
-            labels=labels,
-            confidence=confidence,
-            facts=_facts(columns, anchors.get(_BETWEEN)),
-            leaves=_leaves(columns, anchors.get(_LEAVES)),
-            names=_names(directory, settings.n_clusters),
-            ids=_ids(columns),
-            **{
-                name: _optional(config.get(name), from_json)
-                for name, (_, from_json) in _EXTRAS.items()
-            },
-        )
-        return config["params"], model
-    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+        history = _read_history(directory / HISTORY, len(config["views"]))
+        model = _read_model(config, weights, tensors)
+        _check_labels(labels, confidence, config)
+        model.facts = _facts(columns, tensors.get(BETWEEN))
+        model.leaves = _leaves(columns, tensors.get(LEAVES))
+    except (KeyError, TypeError, AttributeError, RuntimeError, ValueError) as error:
         raise damaged(directory, error) from None
-
-
-def _anchor_tensors(run: Model) -> dict[str, Tensor]:
-    tensors = {str(i): z for i, z in enumerate(run.anchors)}
-    if run.anchor_labels is not None:
-        tensors[_LABELS] = run.anchor_labels
-    if run.leaves is not None:
-        tensors[_LEAVES] = run.leaves.anchors
-    if run.facts is not None:
-        tensors[_BETWEEN] = torch.from_numpy(run.facts.between)
-    if run.voters is not None:
-        tensors |= {f"{_VOTERS}{i}": x for i, x in enumerate(run.voters.features)}
-        tensors[f"{_VOTERS}labels"] = run.voters.labels
-    return tensors
+    model.history, model.labels, model.confidence = history, labels, confidence
+    model.names = _names(directory, model.settings.n_clusters)
+    model.ids = _ids(columns)
+    return config["params"], model
 
 
 def _more_columns(run: Model) -> dict[str, Any]:
@@ -306,14 +319,56 @@ def save_names(directory: Path, names: Mapping[int, str]) -> None:
     write_json(path, names_content(names, run, wrong))
 
 
-def _voting_rules(voters: Voters) -> dict[str, Any]:
-    """What is not a tensor."""
-    return {name: getattr(voters, name) for name in ("shares", "nearest", "weight")}
+def _read_model(
+    config: dict[str, Any], weights: dict[str, Tensor], tensors: dict[str, Tensor]
+) -> Model:
+    known = {field.name for field in fields(Settings)}
+    kept = {k: v for k, v in config["settings"].items() if k in known}
+    search = SearchConfig.of(kept.pop("search", None))
+    settings = Settings(**kept, search=search)
+    widths = tuple(view["width"] for view in config["views"])
+    rules = config.get("voters")
+    voters = _optional(rules, lambda rules: read_voters(rules, tensors))
+    if len(widths) > len(tensors):
+        raise ValueError(f"there are {len(widths)} views, and anchors of fewer")
+    network = read_network(settings, widths, weights)
+    anchors, labels = read_anchors(tensors, network, voters)
+    return Model(
+        settings=settings,
+        view_names=tuple(view["name"] for view in config["views"]),
+        view_widths=widths,
+        network=network,
+        anchors=anchors,
+        anchor_labels=labels,
+        voters=voters,
+        n_steps=config["n_steps"],
+        **{
+            name: _optional(config.get(name), from_json)
+            for name, (_, from_json) in _EXTRAS.items()
+        },
+    )
 
 
-def _voters(rules: dict[str, Any], tensors: dict[str, Tensor]) -> Voters:
-    features = [tensors[f"{_VOTERS}{i}"] for i in range(len(rules["shares"]))]
-    return Voters(features, tensors[f"{_VOTERS}labels"], **rules)
+def _read_history(path: Path, n_views: int) -> list[dict[str, Any]]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        history = [parse_json(line) for line in lines]
+        check_history(history, n_views)
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from None
+    return history
+
+
+def _check_labels(
+    labels: NDArray[np.int64], confidence: NDArray[np.float64], config: dict[str, Any]
+) -> None:
+    n, C = config["n_samples"], config["settings"]["n_clusters"]
+    if len(labels) != n:
+        raise ValueError(f"{LABELS} has {len(labels)} samples, expected {n}")
+    if not ((labels >= 0) & (labels < C)).all():
+        raise ValueError(f"{LABELS} has clusters that are not among 0 to {C - 1}")
+    if not ((confidence >= 0) & (confidence <= 1 + 1e-9)).all():
+        raise ValueError(f"{LABELS} has confidences that are not among 0 to 1")
 
 
 def _optional(value: Any, convert: Callable[[Any], Any]) -> Any:
@@ -338,7 +393,8 @@ def plain(value: Any) -> Any:
 def damaged(directory: Path, error: Exception) -> ValueError:
     """The error for a configuration that does not fit the files or this library."""
     reason = " ".join(str(error).split())
+    if not isinstance(error, ValueError):
+        reason = f"{type(error).__name__} {reason}"
     return ValueError(
-        f"{directory / CONFIG} is damaged: {type(error).__name__} {reason}; "
-        "restore it or fit again"
+        f"{directory / CONFIG} is damaged: {reason[:300]}; restore it or fit again"
     )

@@ -133,6 +133,24 @@ def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
     )
 
 
+def without_effect(settings: Settings) -> dict[str, str]:
+    """Parameters that decide nothing beside these settings, and why."""
+    idle: dict[str, str] = {}
+    if settings.refine:
+        reason = "a search finds the clusters, and its graph is trained for all steps"
+        idle |= dict.fromkeys(("tolerance", "patience"), reason)
+    else:
+        idle["cluster_sizes"] = "there is no search (refine=False)"
+    if settings.graph != "sparse":
+        idle["alpha"] = f"graph={settings.graph!r} is not sparse"
+    if settings.graph == "identity":
+        of_graph = ("gate", "gate_input", "self_loops", "dropout")
+        idle |= dict.fromkeys(of_graph, "graph='identity' joins no samples")
+    elif settings.gate == "none":
+        idle["gate_input"] = "gate='none'"
+    return idle
+
+
 def _width(width: Any, n_clusters: int, refine: bool) -> int | None:
     if not refine:
         if width not in ("auto", "C"):

@@ -28,8 +28,9 @@ class Views:
     Parameters
     ----------
     views : Views, mapping of name to array, sequence of arrays, or one 2-D array
-        Row i of every array describes sample i. Unnamed views are called ``view0``,
-        ``view1`` and so on.
+        Row i of every array describes sample i; pandas DataFrames are brought into the
+        order of the first one's index. Unnamed views are called ``view0``, ``view1``
+        and so on.
     view_sizes : sequence of int, optional
         Widths by which one 2-D array is cut, column-wise, into views.
 
@@ -51,6 +52,7 @@ class Views:
         view_sizes: Sequence[int] | None = None,
     ) -> None:
         self._arrays = _named_arrays(views, view_sizes)
+        self._named = isinstance(views, Mapping) or getattr(views, "_named", False)
         # Whether they have passed ``check_values`` and cannot have changed since.
         self.values_checked: bool = isinstance(views, Views) and views.values_checked
         rows = {name: len(array) for name, array in self._arrays.items()}
@@ -106,7 +108,34 @@ class Views:
             raise TypeError(
                 f"views[{key}] is not a set of samples; write views[{key}:{key + 1}]"
             )
-        return Views({name: array[key] for name, array in self.items()})
+        chosen = Views({name: array[key] for name, array in self.items()})
+        chosen._named = self._named
+        return chosen
+
+    def as_fitted(self, names: Sequence[str], widths: Sequence[int]) -> Views:
+        """These views in the order of a fit; refused unless they are its views.
+
+        They are joined by name; those that were given no names are taken in order.
+        """
+        if set(self.names) == set(names):
+            arrays = {name: self._arrays[name] for name in names}
+        elif not self._named and len(self.names) == len(names):
+            arrays = dict(zip(names, self._arrays.values(), strict=True))
+        else:
+            missing = [
+                f"{name!r} is missing" for name in names if name not in self.names
+            ]
+            unknown = [
+                f"{name!r} is not known" for name in self.names if name not in names
+            ]
+            raise ValueError(_not_fitted(names, widths, ", ".join(missing + unknown)))
+        views = Views(arrays)
+        for name, given, width in zip(names, views.widths, widths, strict=True):
+            if given != width:
+                fault = f"{name!r} has {given} columns here"
+                raise ValueError(_not_fitted(names, widths, fault))
+        views.values_checked = self.values_checked
+        return views
 
     def take(self, rows: NDArray[np.int64]) -> list[Float]:
         """The given rows of every view as float32, read in file order."""
@@ -169,20 +198,10 @@ class Views:
                 )
 
 
-def refuse_other_views(
-    views: Views, names: Sequence[str], widths: Sequence[int]
-) -> None:
-    """Refuse views that are not those of the fit, by name, width and order."""
-
-    def listed(names: Sequence[str], widths: Sequence[int]) -> str:
-        pairs = zip(names, widths, strict=True)
-        return ", ".join(f"{name} ({width} columns)" for name, width in pairs)
-
-    given, fitted = listed(views.names, views.widths), listed(names, widths)
-    if given != fitted:
-        raise ValueError(
-            f"the model was fitted on the views {fitted}, in this order; got {given}"
-        )
+def _not_fitted(names: Sequence[str], widths: Sequence[int], fault: str) -> str:
+    pairs = zip(names, widths, strict=True)
+    listed = ", ".join(f"{name} ({width} columns)" for name, width in pairs)
+    return f"the model was fitted on the views {listed}; {fault}"
 
 
 def _scan(array: Array) -> Iterator[tuple[int, Float]]:
@@ -221,7 +240,30 @@ def _named_arrays(
     for name in named:
         if not isinstance(name, str) or not name:
             raise ValueError(f"a view's name must be a non-empty string, got {name!r}")
+    named = _aligned(named)
     return {name: _as_matrix(name, array) for name, array in named.items()}
+
+
+def _aligned(named: dict[str, Any]) -> dict[str, Any]:
+    """pandas DataFrames in the order of the first one's index, others as they are."""
+    frames = {k: v for k, v in named.items() if hasattr(v, "reindex")}
+    if not frames:
+        return named
+    (first, index), *others = [(name, frame.index) for name, frame in frames.items()]
+    for name, other in others:
+        if index.equals(other):
+            continue
+        repeated = index[index.duplicated()].append(other[other.duplicated()])
+        apart = index.symmetric_difference(other)
+        for labels, fault in ((repeated, "is repeated"), (apart, "is not in both")):
+            if len(labels):
+                raise ValueError(
+                    f"the rows of views {first!r} and {name!r} cannot be matched: the "
+                    f"row label {labels[0]!r} {fault}; give both the same index, or "
+                    "reset_index(drop=True) where their rows are in the same order"
+                )
+        named = {**named, name: frames[name].reindex(index)}
+    return named
 
 
 def _is_read_only(array: Any) -> bool:

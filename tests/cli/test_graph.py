@@ -63,7 +63,7 @@ def test_a_table_for_people(sagl_cli, fitted, tmp_path):
         (["--view", "clip"], "--view clip: "),
         (["--view", "wide"], "does not hold the features that this graph needs"),
         (["--view", "wide=none.npy"], "none.npy: no such file"),
-        (["--labels", "none.npy"], "none.npy: no such file"),
+        (["--labels", "none.npy", "--json"], "none.npy: no such file"),
         (["none"], "none"),
     ],
 )

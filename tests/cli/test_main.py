@@ -109,14 +109,14 @@ def test_predict(sagl_cli, fitted_run, files, tmp_path):
 def test_predict_leaves_out_what_is_doubtful(sagl_cli, fitted_run, files, tmp_path):
     options = ["predict", fitted_run, *view_options(files, "new-")]
     options += ["--out", tmp_path / "p.npy", "--json"]
-    facts = json.loads(sagl_cli(*options, "--agreement", 0)[1])
+    facts = json.loads(sagl_cli(*options, "--agreement", 0.01)[1])
     assert facts["n_doubtful"] == 0
-    facts = json.loads(sagl_cli(*options, "--agreement", 1.01)[1])  # more than all
-    assert facts["n_doubtful"] == 40
-    assert set(np.load(tmp_path / "p.npy")) == {-1}
-    code, _, error = sagl_cli(*options, "--agreement", -1)
-    assert code == 2
-    assert "agreement must be at least 0" in error
+    facts = json.loads(sagl_cli(*options, "--agreement", 1)[1])
+    doubtful = np.load(tmp_path / "p.npy") == -1
+    assert facts["n_doubtful"] == doubtful.sum()
+    assert facts["threshold"] > 0
+    for agreement in (-1, 0, 1.01, 2, "nan"):
+        refused(sagl_cli(*options, "--agreement", agreement), "above 0 and at most 1")
 
 
 @pytest.mark.parametrize("protocol", ["inductive", "transductive", "batch"])
@@ -245,20 +245,37 @@ def test_bad_places_are_refused(sagl_cli, files, tmp_path, fitted_run):
 
 
 def test_other_views_and_labels_are_refused(sagl_cli, files, fitted_run, tmp_path):
-    wide, narrow = f"wide={files}/new-wide.npy", f"narrow={files}/new-narrow.npy"
+    wide = f"wide={files}/new-wide.npy"
 
     def predict(*views):
         options = [o for view in views for o in ("--view", view)]
         return sagl_cli("predict", fitted_run, *options, "--out", tmp_path / "p.csv")
 
-    refused(predict(wide), "narrow (6 columns)")
-    refused(predict(narrow, wide), "in this order")
-    refused(predict(wide, f"narrow={files}/new-wide.npy"), "narrow (12 columns)")
+    refused(predict(wide), "narrow (6 columns)", "'narrow' is missing")
+    refused(predict(wide, f"narrow={files}/new-wide.npy"), "'narrow' has 12 columns")
     refused(predict(wide, f"other={files}/new-narrow.npy"), "other")
     assert not (tmp_path / "p.csv").exists()
     np.save(tmp_path / "few.npy", np.zeros(7, dtype=int))
     options = ["evaluate", fitted_run, *view_options(files, "new-"), "--labels"]
     refused(sagl_cli(*options, tmp_path / "few.npy"), "40", "7")
+
+
+def test_the_order_of_views_does_not_matter(sagl_cli, files, fitted_run, tmp_path):
+    in_order = view_options(files, "new-")
+    answers = []
+    for options in (in_order, [*in_order[2:], *in_order[:2]]):
+        table, graph = tmp_path / "p.csv", tmp_path / "g.npz"
+        for command in (("predict", table), ("graph", graph)):
+            name, out = command
+            code, _, error = sagl_cli(name, fitted_run, *options, "--out", out)
+            assert code == 0, error
+        scored = [*options, "--labels", files / "labels.npy", "--json"]
+        scores = [
+            sagl_cli("evaluate", fitted_run, *scored, "--protocol", protocol)[1]
+            for protocol in ("inductive", "transductive", "batch")
+        ]
+        answers.append((table.read_text(), load_npz(graph).toarray().tolist(), scores))
+    assert answers[0] == answers[1]
 
 
 def test_damaged_and_newer_runs_are_refused(sagl_cli, fitted_run, tmp_path):

@@ -19,6 +19,7 @@ from sagl.report.graph_file import (
     write_graph,
 )
 from tests.conftest import clustered_views
+from tests.runs import enter_parts
 
 SUFFIXES = (".npz", ".parquet", ".csv", ".graphml", ".gexf")
 
@@ -171,6 +172,7 @@ def test_files_beside_the_name_of_the_wanted_view(run, tmp_path):
 
 def test_the_runs_own_features_in_the_order_of_the_run(run, tmp_path):
     write_store(run / "features", np.arange(240))
+    enter_parts(run)
     opened = open_graph(run, views=["wide"])
     assert opened.ids[:2] == ["000.png", "001.png"]
     np.testing.assert_array_equal(opened.clusters, SAGL.load(run).labels_)
@@ -182,16 +184,19 @@ def test_the_runs_own_features_in_the_order_of_the_run(run, tmp_path):
 def test_the_stored_graph_is_taken_only_for_the_mean(run):
     marked = csr_matrix(np.eye(240))
     save_npz(run / "graph.npz", marked)
+    enter_parts(run)
     weights = open_graph(run).weights.toarray()
     np.testing.assert_array_equal(weights, np.eye(240))
     with pytest.raises(ValueError, match=r"does not hold the features .* NAME=FILE"):
         open_graph(run, views=["wide"])
     save_npz(run / "graph.npz", csr_matrix(np.eye(7)))
+    enter_parts(run)
     with pytest.raises(ValueError, match=r"shape \(7, 7\) and the run 240 samples"):
         open_graph(run)
     whole = (run / "graph.npz").read_bytes()
     for broken in (whole[:-40], b"nothing of the kind"):
         (run / "graph.npz").write_bytes(broken)
+        enter_parts(run)
         with pytest.raises(ValueError, match=r"graph.npz is damaged"):
             open_graph(run)
 

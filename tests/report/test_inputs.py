@@ -28,6 +28,7 @@ from sagl.report.inputs import (
 )
 from tests.conftest import clustered_views
 from tests.report.pages import Pictures, Texts
+from tests.runs import enter_parts
 
 
 @pytest.fixture
@@ -80,6 +81,7 @@ def test_views_and_labels_from_files(run, tmp_path):
 
 def test_the_store_in_the_run_is_found(run):
     write_store(run / "features")
+    enter_parts(run)
     inputs = open_inputs(run)
     assert inputs.ids == ids()
     views, _ = clustered_views()
@@ -89,10 +91,12 @@ def test_the_store_in_the_run_is_found(run):
 def test_the_written_source_is_opened_again(run, tmp_path):
     # More pictures than samples: the store's ids choose.
     write_store(run / "features")
+    enter_parts(run)
     write_pictures(tmp_path / "pictures", [*ids(), "zzz.png", "000a.png"])
     about = open_samples(tmp_path / "pictures").describe()
     del about["path"]  # a reader need not write it: the source is enough
     (run / "source.json").write_text(json.dumps(about))
+    enter_parts(run)
     inputs = open_inputs(run)
     assert inputs.samples.ids[inputs.sample_rows[5]] == "005.png"
     assert inputs.sample(5).size == (50, 50)
@@ -110,6 +114,7 @@ def test_tar_shards_are_opened_with_their_column(run, tmp_path):
                 tar.addfile(member, file)
     samples = open_samples(tmp_path / "shard.tar", column="mask.png")
     (run / "source.json").write_text(json.dumps(samples.describe()))
+    enter_parts(run)
     inputs = open_inputs(run)
     assert inputs.notes == ()
     assert inputs.ids[7] == samples.ids[7]
@@ -130,8 +135,10 @@ def test_rows_of_a_store_are_joined_by_the_ids_of_the_run(small_run, tmp_path):
     inputs = open_inputs(run, store=tmp_path / "store")
     np.testing.assert_array_equal(inputs.views["wide"][:], views["wide"])
     (run / "source.json").write_text(json.dumps({"store": str(tmp_path / "store")}))
+    enter_parts(run)
     np.testing.assert_array_equal(open_inputs(run).views["wide"][:], views["wide"])
     (run / "source.json").write_text(json.dumps({"store": "gone"}))
+    enter_parts(run)
     assert "features were not found" in open_inputs(run).notes[0]
     with pytest.raises(ValueError, match="gone"):
         open_inputs(run, store=tmp_path / "gone")
@@ -140,6 +147,7 @@ def test_rows_of_a_store_are_joined_by_the_ids_of_the_run(small_run, tmp_path):
 def test_a_source_that_is_gone_is_a_note(run, tmp_path):
     about = {"reader": "folder", "path": "gone", "source": "gone", "options": {}}
     (run / "source.json").write_text(json.dumps(about))
+    enter_parts(run)
     inputs = open_inputs(run)
     assert inputs.samples is None
     assert "not shown" in inputs.notes[0]
@@ -299,7 +307,7 @@ def test_names_are_read(tmp_path):
         ('{"format": "other"}', "not the names of a run .*its format is 'other'"),
         (exported(version=2), "upgrade sagl"),
         (exported(clusters={"x": "y"}), "not the names of a run .*'x'"),
-        (exported(clusters={"1": 5}), "5 is not text"),
+        (exported(clusters={"1": 5}), "clusters.1 is 5; expected a text"),
         (exported(wrong=[1]), "not the names of a run"),
         (exported(wrong=[{"row": 1}]), "not the names of a run .*sample"),
     ],

@@ -16,6 +16,7 @@ from sagl.run import ALL_VIEWS
 from sagl.views import Views
 from tests.conftest import clustered_views
 from tests.report.pages import random_graph
+from tests.runs import enter_parts
 
 
 def numbered(n):
@@ -93,9 +94,13 @@ def test_a_foreign_graph_is_refused(small_run, tmp_path):
     run = tmp_path / "run"
     SAGL.load(small_run).save(run)
     save_npz(run / "graph.npz", random_graph(10, 2))
+    with pytest.raises(ValueError, match=r"graph\.npz is not of this run"):
+        collect(run, Inputs(numbered(240)))
+    enter_parts(run)
     with pytest.raises(ValueError, match=r"shape \(10, 10\) and the run 240 samples"):
         collect(run, Inputs(numbered(240)))
     (run / "graph.npz").write_bytes(b"nothing")
+    enter_parts(run)
     with pytest.raises(ValueError, match="damaged"):
         collect(run, Inputs(numbered(240)))
 

@@ -9,7 +9,6 @@ and curves of quality over time are the same for all of them. On disk a fitted m
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,11 +31,13 @@ from sagl.environment import pick_device
 from sagl.nn.neighbours import nearest_neighbours, unit_rows
 from sagl.progress import progress
 from sagl.run import plain
+from sagl.run_files import Method
+from sagl.schema import Positive, check, read_json
 from sagl.settings import as_seed
 from sagl.storage import make_writable, read_tensors, sha256, write_json, write_tensors
 from sagl.training.feed import Normalization, standardization
 from sagl.training.sampler import epoch_batches
-from sagl.views import Views, refuse_other_views
+from sagl.views import Views
 
 __all__ = ["Baseline", "State", "Watch"]
 
@@ -213,8 +214,7 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     @torch.no_grad()
     def _blocks(self, X: Any) -> Iterator[NDArray[np.float64]]:
         check_is_fitted(self, "state_")
-        views = self._as_views(X)
-        refuse_other_views(views, self.view_names_, self.view_widths_)
+        views = self._as_views(X).as_fitted(self.view_names_, self.view_widths_)
         views.check_values()
         for block in views.blocks(_BLOCK_ROWS):
             n = len(block[0])
@@ -268,9 +268,11 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if not path.is_file():
             raise ValueError(f"{directory} holds no model: there is no {CONFIG}")
         try:
-            config = json.loads(path.read_text(encoding="utf-8"))
-            version, checksum = int(config["format"]), config["sha256"]
-            method, params, views = config["method"], config["params"], config["views"]
+            config = read_json(path)
+            version = config["format"]
+            check(Positive, version, "format")
+            if version <= FORMAT:
+                check(Method, config)
         except (KeyError, TypeError, ValueError):
             raise ValueError(
                 f"{path} is damaged: not a model's configuration"
@@ -280,6 +282,7 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 f"{directory} is of format {version}; this sagl {__version__} reads up "
                 f"to format {FORMAT}: upgrade sagl"
             )
+        checksum, method, params = (config[k] for k in ("sha256", "method", "params"))
         if not weights.is_file() or sha256(weights) != checksum:
             raise ValueError(
                 f"{weights} is missing or damaged; restore it or fit again"
@@ -287,10 +290,13 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if method != cls.__name__:
             raise ValueError(f"{directory} holds a {method}, not a {cls.__name__}")
         tensors, _ = read_tensors(weights)
-        model = cls(**params)
-        model.labels_ = tensors.pop(_LABELS).numpy()
+        try:
+            model = cls(**params)
+            model.labels_ = tensors.pop(_LABELS).numpy()
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
         model.state_ = {name.removeprefix("state."): t for name, t in tensors.items()}
-        model._set_views(views)
+        model._set_views(config["views"])
         return model
 
     def _set_views(self, widths: Mapping[str, int]) -> None:

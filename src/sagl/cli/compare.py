@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sagl.cli.options import option, takes
+from sagl.cli.options import option, refuse_idle, takes
 from sagl.cli.study import StudyOptions, parse_pairs, parse_value, study_options
 
 if TYPE_CHECKING:
@@ -73,7 +73,12 @@ def parse_methods(
                 f"--param {place}={value}: {method!r} is not among the methods"
             )
         more[method][name] = parse_value(value)
-    if class_names is not None and text_encoder is not None:
+    named = ("class_names", "text_encoder", "text_view")
+    if not any("class names" in method.needs for method in chosen):
+        refuse_idle("it is for zero-shot and lafter, and neither is run", *named)
+    if class_names is None or text_encoder is None:
+        refuse_idle("--class-names and --text-encoder go together", *named)
+    else:
         lines = class_names.read_text(encoding="utf-8").splitlines()
         extra = {
             "class_names": [line.strip() for line in lines if line.strip()],

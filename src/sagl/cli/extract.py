@@ -10,6 +10,7 @@ from sagl.cli.options import (
     argument,
     extraction,
     option,
+    refuse_idle_of_models,
     say,
     taken_up,
     takes,
@@ -63,6 +64,7 @@ def extract(
     from sagl.environment import share_of_process
     from sagl.features.extraction import extract_source
 
+    refuse_idle_of_models(backbone or [])
     options |= {"dtype": dtype, "batch_size": batch_size}
     part, parts = options["share"] = share_of_process(shard)
     with taken_up():

@@ -13,9 +13,12 @@ from sagl.cli.options import (
     JOIN,
     VIEWS,
     argument,
+    check_joining,
     extraction,
     listed,
     option,
+    refuse_idle,
+    refuse_idle_of_models,
     running,
     taken_up,
     takes,
@@ -74,6 +77,9 @@ def fit(
         ..., "How many, or auto.", panel="The clusters", metavar="N"
     ),
     out: Path = running(..., "The run directory.", metavar="RUN"),
+    force: bool = running(
+        False, "Write to RUN even if it holds other files; they stay.", "--force"
+    ),
     seed: int = running(0, "Seed of everything random."),
     graph_file: bool | None = running(
         None, "Write graph.npz; by default up to 50,000 samples."
@@ -89,13 +95,30 @@ def fit(
     from sagl.environment import pick_device
     from sagl.estimator import SAGL
     from sagl.experiments.fit import fit_run, run_input
-    from sagl.run import refuse_existing_run
+    from sagl.features.store import is_store
+    from sagl.run import refuse_existing_run, refuse_foreign
+    from sagl.settings import without_effect
 
     refuse_existing_run(out)
+    if not force:
+        refuse_foreign(out)
+    given_features = source is None or is_store(Path(source))
+    if not given_features:
+        refuse_idle_of_models(backbone or [])
+    else:
+        for_samples = ("kind", "column", "label_column", "split", "workers")
+        why = "features are there, and no samples are read"
+        refuse_idle(why, *for_samples, "trust_remote_code")
+        check_joining(source, view, options["reader"]["id_column"])
+        if view:
+            refuse_idle("--view names the views", "views")
     n_clusters = _number_or_word(clusters)
     if isinstance(n_clusters, str) and n_clusters != "auto":
         raise ValueError(f"--clusters must be a number or auto; got {clusters!r}")
     model = SAGL(n_clusters, random_state=seed, device=options["device"], **params)
+    few = 2 if n_clusters == "auto" else max(2, n_clusters)  # enough to be refused by
+    for name, reason in without_effect(model.resolved(few)).items():
+        refuse_idle(reason, name)
     options |= {"names": listed(views), "join": join}
     options["accept"] = model.resolved  # not after hours of extraction
     with together(pick_device(options["device"])) as ranks, taken_up("the run"):

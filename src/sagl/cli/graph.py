@@ -7,13 +7,16 @@ from typing import Any
 
 from sagl.cli.options import (
     DEVICE,
+    ID_COLUMN,
     JOIN,
     JSON,
     LABELS,
     RUN,
     STORE,
+    check_joining,
     option,
     print_json,
+    refuse_idle,
     say,
     show_table,
     together,
@@ -53,6 +56,7 @@ def graph(
         metavar="FILE",
     ),
     labels: Path | None = LABELS,
+    id_column: str | None = ID_COLUMN,
     join: str | None = JOIN,
     device: str = DEVICE,
     as_json: bool = JSON,
@@ -63,11 +67,23 @@ def graph(
     """
     from sagl.environment import pick_device
     from sagl.evaluation.graphs import graph_measures
-    from sagl.report.graph_file import check_graph_path, open_graph, write_graph
+    from sagl.report.graph_file import (
+        check_graph_path,
+        given_files,
+        open_graph,
+        write_graph,
+    )
 
     if out is not None:
         check_graph_path(out)
+        if not as_json:
+            refuse_idle("with --out nothing is measured but by --json", "labels")
+    files = given_files(run, view or ())
+    check_joining(store, files, id_column)
+    if store is None and not files:
+        refuse_idle("the samples are those of the fit", "join", "id_column")
     given: dict[str, Any] = {"store": store, "views": view or (), "labels": labels}
+    given["id_column"] = id_column
     with together(pick_device(device)) as ranks:
         opened = open_graph(run, **given, join=join or "error", device=device)
     if not ranks.first:

@@ -11,6 +11,15 @@ from rich.table import Table
 from sagl.cli.options import RUN, takes
 
 
+def files_of(run: Path) -> list[str]:
+    """What belongs to the run; other files may lie beside it."""
+    from sagl.run import CONFIG, FEATURES, GRAPH, PARTS, SOURCE
+
+    later = ("report.html", "names.json")
+    known = {CONFIG, *PARTS, GRAPH, FEATURES, SOURCE, *later}
+    return sorted(path.name for path in run.iterdir() if path.name in known)
+
+
 def describe(run: Path) -> dict[str, Any]:
     """The facts about a run that both forms of output show."""
     import numpy as np
@@ -68,7 +77,7 @@ def show(facts: dict[str, Any]) -> None:
         "settings": ", ".join(f"{k}={v}" for k, v in settings.items()),
         # Numbers of the search that are not those of today's default.
         "search": ", ".join(f"{k}={v}" for k, v in search if default.get(k) != v),
-        "files": ", ".join(sorted(p.name for p in Path(facts["run"]).iterdir())),
+        "files": ", ".join(files_of(Path(facts["run"]))),
     }
     if record is not None:
         rows["training"] = f"{facts['n_steps']:,} steps, {record['epoch']:,} epochs"

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +25,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     import torch
@@ -43,6 +45,39 @@ def option(
 def argument(default: Any, help: str, metavar: str) -> Any:
     """The same for what stands without a name."""
     return typer.Argument(default, help=help, metavar=metavar, show_default=False)
+
+
+_given: ContextVar[dict[str, str]] = ContextVar("given")
+
+
+class Command(TyperCommand):
+    """A command that knows which of its options were given."""
+
+    def invoke(self, ctx: Any) -> Any:
+        given = {}
+        for each in self.params:
+            source = ctx.get_parameter_source(each.name)
+            if source is not None and source.name == "COMMANDLINE":
+                off = ctx.params.get(each.name) is False and each.secondary_opts
+                argument = each.param_type_name == "argument" and each.metavar
+                given[str(each.name)] = argument or (off or each.opts)[0]
+        token = _given.set(given)
+        try:
+            return super().invoke(ctx)
+        finally:
+            _given.reset(token)
+
+
+def refuse_idle(reason: str, *names: str) -> None:
+    """Refuse options that were given where they would have no effect."""
+    for name, flag in _given.get({}).items():
+        if name in names:
+            raise ValueError(f"{flag} has no effect here: {reason}; leave it out")
+
+
+def refuse_all_idle(reason: str, *but: str) -> None:
+    """The same of all that were given but these."""
+    refuse_idle(reason, *_given.get({}).keys() - set(but))
 
 
 samples = partial(option, panel="The data")
@@ -70,6 +105,11 @@ LABELS = samples(
     "True labels, one per sample: they only score. By default the store's.",
     metavar="FILE",
 )
+ID_COLUMN = samples(
+    None,
+    "Of tables: the column with the ids; --view files are joined by it.",
+    metavar="NAME",
+)
 BACKBONES = samples(
     None,
     "A pretrained model: hf:ID, timm:ID, npy:FILE or a short name of sagl backbones. "
@@ -90,9 +130,7 @@ class Reading:
     column: str | None = samples(
         None, "Of a table: the column with the samples.", metavar="NAME"
     )
-    id_column: str | None = samples(
-        None, "Of a table: the column with the ids.", metavar="NAME"
-    )
+    id_column: str | None = ID_COLUMN
     label_column: str | None = samples(
         None,
         "Of a table: the column with the labels. They only score.",
@@ -122,6 +160,7 @@ def loaded(
     run: Path = RUN,
     store: Path | None = STORE,
     view: list[str] | None = FILES,
+    id_column: str | None = ID_COLUMN,
     join: str | None = JOIN,
     device: str = DEVICE,
 ) -> tuple[Path, SAGL, Joined]:
@@ -129,9 +168,39 @@ def loaded(
     from sagl.estimator import SAGL
     from sagl.features.split import read_input
 
+    check_joining(store, view, id_column)
     model = SAGL.load(run, device)
-    given = read_input(store, view, model.view_names_, join or "error")  # type: ignore[arg-type]
+    given = read_input(
+        store,
+        view,
+        model.view_names_,
+        join or "error",  # type: ignore[arg-type]
+        id_column,
+    )
     return run, model, given
+
+
+def check_joining(store: object, files: object, id_column: str | None) -> None:
+    """Refuse what joins views where nothing is joined."""
+    if files and store is None:
+        if id_column is None:
+            refuse_idle("files without --id-column are taken row by row", "join")
+    elif store is not None:
+        refuse_idle("a feature store has its own ids", "id_column")
+
+
+def refuse_idle_of_models(backbones: Sequence[str]) -> None:
+    """Refuse what says how models run where none runs, or none that it is for."""
+    from sagl.features.backbones import parse_backbones, parse_name
+
+    if not backbones:
+        return  # said better by who needs them
+    sources = {parse_name(name).source for name in parse_backbones(backbones).values()}
+    if sources == {"npy"}:
+        of_models = ("workers", "device", "batch_size")
+        refuse_idle("the features are there, and no model is asked", *of_models)
+    if "hf" not in sources:
+        refuse_idle("no model is from the Hugging Face hub", "trust_remote_code")
 
 
 def takes(
@@ -209,7 +278,7 @@ def add_command(
     """Add a command; the last paragraph of its docstring is an example of its use."""
     text, _, example = (inspect.getdoc(command) or "").rpartition("\n\n")
     epilog = example.replace("Example: ", "Example:\n\n")
-    app.command(help=text, epilog=epilog, rich_help_panel=panel)(command)
+    app.command(cls=Command, help=text, epilog=epilog, rich_help_panel=panel)(command)
 
 
 extraction = takes(Reading)(_extraction)

@@ -9,7 +9,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sagl.cli.options import DEVICE, LABELS, QUIET, RUN, option, samples, say, takes
+from sagl.cli.options import (
+    DEVICE,
+    ID_COLUMN,
+    LABELS,
+    QUIET,
+    RUN,
+    check_joining,
+    option,
+    refuse_idle,
+    samples,
+    say,
+    takes,
+)
 
 drawn = partial(option, panel="The page")
 
@@ -24,6 +36,7 @@ class Known:
     views: list[str] | None = samples(
         None, "Or its views, as for sagl fit.", "--view", metavar="NAME=FILE"
     )
+    id_column: str | None = ID_COLUMN
     source: str | None = samples(
         None, "Pictures or texts to show: a folder, list or table.", metavar="SOURCE"
     )
@@ -76,8 +89,15 @@ def report(
     from sagl.report.inputs import open_inputs
     from sagl.report.page import write_report
 
+    check_joining(known.store, known.views, known.id_column)
+    if not known.views:
+        refuse_idle("it is of --view files", "id_column")
     known.views = known.views or []
     inputs = open_inputs(run, **vars(known))
+    if inputs.kind != "image":
+        refuse_idle("there are no pictures to show", "thumbnails")
+    if inputs.views is None:
+        refuse_idle("the views are not there; give --view or --store", "tsne", "graph")
     rows = None if tsne else 0
     with report_progress(quiet) as begun:
         return write_report(run, inputs, tsne_rows=rows, progress=begun, **vars(page))

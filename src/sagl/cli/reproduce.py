@@ -16,6 +16,8 @@ from sagl.cli.options import (
     listed,
     option,
     print_json,
+    refuse_all_idle,
+    refuse_idle,
     running,
     samples,
     show_table,
@@ -90,6 +92,7 @@ def reproduce(
     from sagl.report.style import load
 
     if show_list:
+        refuse_all_idle("--list shows the presets and ends", "show_list", "as_json")
         _show_presets(list(steps.PRESETS.values()), runs.as_json)
         return
     if dataset is None:
@@ -98,6 +101,8 @@ def reproduce(
     preset = steps.find_preset(dataset)
     names = listed(methods) or steps.DEFAULT_METHODS
     chosen = steps.preset_methods(preset, names, epochs)
+    if not set(steps.BY_PRESET).intersection(names):
+        refuse_idle("no method is run with the preset", "epochs")
     if out is None:
         raise ValueError("say where the results are kept: --out DIR")
     integer("--seeds", seeds, 1)
@@ -108,6 +113,8 @@ def reproduce(
         )
     if features is not None and backbone:
         raise ValueError("--backbone goes with --root; of --features pick --views")
+    if features is not None:
+        refuse_idle("features are there, and no samples are read", "workers")
     if root is not None and views:
         raise ValueError("--views goes with --features; with --root give --backbone")
     load("matplotlib")  # hours before the figures are drawn

@@ -22,6 +22,7 @@ from sagl.cli.options import (
     listed,
     option,
     print_json,
+    refuse_idle,
     running,
     samples,
     say,
@@ -70,6 +71,9 @@ def find_data(
         raise ValueError(
             "nothing to compare on; give --data DIR, or --view and --labels"
         )
+    refuse_idle("--view names the views", "views")
+    if not test_view:
+        refuse_idle("there is no --test-view", "test_labels")
     test = Part(tuple(test_view), test_labels) if test_view else None
     return Source("views", Part(tuple(view), labels), test)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sagl.cli.options import option, takes
+from sagl.cli.options import option, refuse_idle, takes
 from sagl.cli.study import (
     StudyOptions,
     parse_pairs,
@@ -48,6 +48,8 @@ def sweep(
     """
     from sagl.experiments.sweep import Sweep
 
+    if search == "grid":
+        refuse_idle("a grid is tried as a whole; it is of --search optuna", "trials")
     form = "NAME=VALUE,VALUE,…"
     options.run(
         Sweep,

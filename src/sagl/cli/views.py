@@ -6,7 +6,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sagl.cli.options import FILES, JOIN, QUIET, STORE, option, say, show_table, takes
+from sagl.cli.options import (
+    FILES,
+    ID_COLUMN,
+    JOIN,
+    QUIET,
+    STORE,
+    check_joining,
+    option,
+    refuse_idle,
+    say,
+    show_table,
+    takes,
+)
 
 
 def _show(facts: dict[str, Any]) -> None:
@@ -36,6 +48,7 @@ def _show(facts: dict[str, Any]) -> None:
 def views(
     store: Path | None = STORE,
     view: list[str] | None = FILES,
+    id_column: str | None = ID_COLUMN,
     join: str | None = JOIN,
     out: Path | None = option(None, "A picture: .png, .svg or .pdf.", metavar="FILE"),
     batch_size: int | None = option(
@@ -67,12 +80,20 @@ def views(
         from sagl.report.saving import check_format
 
         check_format(out)
-    given = read_input(store, view, join=join or "error").views  # type: ignore[arg-type]
+    check_joining(store, view, id_column)
+    given = read_input(
+        store,
+        view,
+        join=join or "error",  # type: ignore[arg-type]
+        id_column=id_column,
+    ).views
     if len(given.names) < 2:
         raise ValueError(
             f"there is one view only, {given.names[0]!r}; comparing takes two or more"
         )
     size = cka.suitable_batch_size(given) if batch_size is None else batch_size
+    if clusters is None and size is None:
+        refuse_idle("all rows are compared at once", "seed")
     total = cka.rows_to_read(given, size)
     with progress(total, "comparing", "rows", show=not quiet) as bar:
         matrix = cka.cka_matrix(given, batch_size=size, seed=seed, progress=bar.update)

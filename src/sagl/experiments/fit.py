@@ -108,7 +108,8 @@ def run_input(
         if backbones:
             fault = f"{source} holds features already" if source else "there is none"
             raise ValueError(f"--backbone needs a SOURCE of samples: {fault}")
-        return read_input(source, files, names, join or "error")
+        id_column = options["reader"]["id_column"]
+        return read_input(source, files, names, join or "error", id_column)
     if files:
         raise ValueError("give a SOURCE, or views with --view; not both")
     wanted = list(parse_backbones(backbones or ()))

@@ -20,6 +20,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sagl.features.files import SUFFIXES, parse_view_option, read_array, read_labels
+from sagl.features.ids import (
+    check_no_ids,
+    check_same_index,
+    common_rows,
+    read_identified,
+)
 from sagl.features.store import FeatureStore, Join, Joined, is_store
 from sagl.views import Views
 
@@ -28,7 +34,23 @@ _LABELS = "labels"
 
 def read_views(options: Sequence[str]) -> Views:
     """The views of ``NAME=FILE`` options; what is wrong with one names its file."""
+    return read_files(options, joinable=False).views
+
+
+def read_files(
+    options: Sequence[str],
+    id_column: str | None = None,
+    join: Join = "error",
+    *,
+    joinable: bool = True,
+) -> Joined:
+    """The same, in tables joined by the ids in a column; without, ids are numbers.
+
+    ``joinable`` says whether an error may advise to name such a column.
+    """
+    files: dict[str, Path] = {}
     arrays: dict[str, Any] = {}
+    ids: dict[str, list[str]] = {}
     for option in options:
         name, path, key = parse_view_option(option)
         if name in arrays:
@@ -36,15 +58,26 @@ def read_views(options: Sequence[str]) -> Views:
                 f"--view {option}: there is a view {name!r} already; name it "
                 "differently with NAME=FILE"
             )
-        arrays[name] = read_array(path, key)
+        files[name] = path
+        if id_column is None:
+            check_no_ids(path, key, joinable=joinable)
+            arrays[name] = read_array(path, key)
+        else:
+            ids[name], arrays[name] = read_identified(path, key, id_column)
         arrays[name].flags.writeable = False  # so that it need not be checked again
         try:
             Views({name: arrays[name]}).check_values()
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-    views = Views(arrays)
+    if id_column is None:
+        check_same_index(files)
+        views = Views(arrays)
+        samples = [f"{row}" for row in range(len(views))]
+    else:
+        samples, rows = common_rows(ids, files, join)
+        views = Views({name: array[rows[name]] for name, array in arrays.items()})
     views.values_checked = True
-    return views
+    return Joined(samples, views, None, {})
 
 
 def read_input(
@@ -52,13 +85,13 @@ def read_input(
     files: Sequence[str] | None,
     names: Sequence[str] | None = None,
     join: Join = "error",
+    id_column: str | None = None,
 ) -> Joined:
     """Views of a store, or of ``NAME=FILE`` options: one or the other."""
     if (store is None) == (not files):
         raise ValueError("give a feature store, or views with --view; one of the two")
     if files:
-        views = read_views(files)
-        return Joined([f"{row}" for row in range(len(views))], views, None, {})
+        return read_files(files, id_column, join)
     return open_input(Path(str(store)), names, join)
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "RunGraph",
     "attention_graphs",
     "check_graph_path",
+    "given_files",
     "open_graph",
     "write_graph",
 ]
@@ -56,6 +57,7 @@ def open_graph(
     store: Path | None = None,
     views: Sequence[str] = (),
     join: str = "error",
+    id_column: str | None = None,
     labels: Path | None = None,
     device: str = "auto",
 ) -> RunGraph:
@@ -66,20 +68,19 @@ def open_graph(
     samples it is that of the features that the run knows of, or its own
     ``graph.npz``.
     """
-    names = [view["name"] for view in read_config(run)["views"]]
+    names = _view_names(run)
     wanted = [text for text in views if text in names]
-    files = [text for text in views if text not in names]
-    for text in files:
-        suffix = Path(text.partition("::")[0]).suffix.lower()
-        if "=" not in text and suffix not in SUFFIXES:
-            raise ValueError(
-                f"--view {text}: {run} has no view of this name, only "
-                f"{', '.join(names)}; files are given as NAME=FILE"
-            )
+    files = given_files(run, views)
     truth = None if labels is None else read_labels(labels)
     model = SAGL.load(run, device)
     if store is not None or files:
-        given = read_input(store, files, names, join)  # type: ignore[arg-type]
+        given = read_input(
+            store,
+            files,
+            names,
+            join,  # type: ignore[arg-type]
+            id_column,
+        )
         weights = _weights(model, given.views, wanted)
         known = given.labels if truth is None else truth
         return RunGraph(weights, given.ids, model.predict(given.views), known)
@@ -97,6 +98,24 @@ def open_graph(
         )
     known = inputs.labels if truth is None else truth
     return RunGraph(weights, list(inputs.ids), model.labels_, known)
+
+
+def given_files(run: Path, views: Sequence[str]) -> list[str]:
+    """Those that are not names of the run's views but name files."""
+    names = _view_names(run)
+    files = [text for text in views if text not in names]
+    for text in files:
+        suffix = Path(text.partition("::")[0]).suffix.lower()
+        if "=" not in text and suffix not in SUFFIXES:
+            raise ValueError(
+                f"--view {text}: {run} has no view of this name, only "
+                f"{', '.join(names)}; files are given as NAME=FILE"
+            )
+    return files
+
+
+def _view_names(run: Path) -> list[str]:
+    return [view["name"] for view in read_config(run)["views"]]
 
 
 def _weights(model: SAGL, views: Views, wanted: Sequence[str]) -> csr_array:

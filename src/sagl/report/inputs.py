@@ -6,8 +6,6 @@ them, never by position.
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,11 +16,14 @@ from numpy.typing import NDArray
 
 from sagl.features import tables
 from sagl.features.files import read_labels
+from sagl.features.manifest import MANIFEST
 from sagl.features.readers import open_samples, reopen
 from sagl.features.samples import Samples, Unreadable, check_readable
-from sagl.features.split import read_views
+from sagl.features.split import read_files
 from sagl.features.store import FeatureStore
-from sagl.run import CONFIG, FEATURES, LABELS, SOURCE, read_config
+from sagl.run import CONFIG, FEATURES, LABELS, SOURCE, check_part, read_config
+from sagl.run_files import SavedNames, check_source
+from sagl.schema import check, parse_json, read_json
 from sagl.storage import sha256
 from sagl.views import Views
 
@@ -113,6 +114,7 @@ def open_inputs(
     *,
     store: Path | None = None,
     views: Sequence[str] = (),
+    id_column: str | None = None,
     source: str | None = None,
     labels: Path | None = None,
     columns: Path | None = None,
@@ -120,24 +122,31 @@ def open_inputs(
 ) -> Inputs:
     """Open what the user named, and what lies in the run's directory.
 
+    Views in tables with an ``id_column`` are joined to the run's samples by it.
     Without ``store`` and ``views`` the store in the run is used, if there is one, and
     without ``source`` the samples are opened as ``sagl fit`` opened them.
     """
     config = read_config(run)
     if store is not None and views:
         raise ValueError("give either --store or --view, not both")
-    with (run / LABELS).open(encoding="utf-8", newline="") as file:
-        inputs = Inputs([line[0] for line in csv.reader(file)][1:])
+    for name in (LABELS, SOURCE):
+        check_part(run, config, name)
+    inputs = Inputs(_sample_ids(run / LABELS))
     n = len(inputs.ids)
     record = _source_record(run)
     if views:
-        given = read_views(views)
+        fitted = {view["name"]: view["width"] for view in config["views"]}
+        joined = read_files(views, id_column)
+        given = joined.views.as_fitted([*fitted], [*fitted.values()])
+        if id_column is not None:
+            given = given[_positions(inputs.ids, joined.ids, "the views of --view")]
         check_length(len(given), n, "the views given by --view", run)
         inputs = replace(inputs, views=given)
     elif store is not None:
         inputs = _with_store(inputs, store, config)
     elif "store" in record or (run / FEATURES).exists():
-        place = run / str(record.get("store", FEATURES))
+        place = run / record.get("store", FEATURES)
+        check_part(run, config, f"{FEATURES}/{MANIFEST}")
         try:
             inputs = _with_store(inputs, place, config)
         except (ValueError, OSError) as error:
@@ -183,6 +192,13 @@ def with_samples(inputs: Inputs, samples: Samples, place: str) -> Inputs:
     return replace(inputs, ids=ids, samples=samples, sample_rows=rows, labels=labels)
 
 
+def _sample_ids(path: Path) -> list[str]:
+    ids = tables.read_columns(path, [None]).get("sample")
+    if ids is None:
+        raise ValueError(f"{path} is damaged: it has no column sample")
+    return [one or "" for one in ids]
+
+
 def _with_store(inputs: Inputs, place: Path, config: dict[str, Any]) -> Inputs:
     """Views and labels of a store, its rows put into the order of the run."""
     names = [view["name"] for view in config["views"]]
@@ -223,12 +239,13 @@ def _positions(
 def _source_record(run: Path) -> dict[str, Any]:
     """Where samples and features were when the run was fitted, if it says so."""
     try:
-        record = json.loads((run / SOURCE).read_text(encoding="utf-8"))
+        record = read_json(run / SOURCE)
+        check_source(record)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError):
-        raise ValueError(f"{run / SOURCE} is damaged; remove it") from None
-    return record if isinstance(record, dict) else {}
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{run / SOURCE} is damaged ({error}); remove it") from None
+    return dict(record)
 
 
 def make_column(name: str, strings: Sequence[str | None]) -> Column:
@@ -294,16 +311,14 @@ def read_names(path: str | Path) -> Names:
     path = Path(path)
     check_readable(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = parse_json(path.read_text(encoding="utf-8-sig"))
         if content["format"] != _FORMAT:
             raise ValueError(f"its format is {content['format']!r}")
-        clusters = {int(k): name for k, name in content["clusters"].items()}
-        wrong = {int(mark["row"]): mark["sample"] for mark in content["wrong"]}
-        for text in (*clusters.values(), *wrong.values(), content["run"]):
-            if not isinstance(text, str):
-                raise ValueError(f"{text!r} is not text")
         version = content["version"]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        if version == _VERSION:
+            check(SavedNames, content)
+            clusters = {int(k): name for k, name in content["clusters"].items()}
+    except (ValueError, TypeError, KeyError) as error:
         raise ValueError(
             f"{path}: not the names of a run ({type(error).__name__}: {error}); export "
             "the names again in the explorer of a report (Names as JSON)"
@@ -312,6 +327,7 @@ def read_names(path: str | Path) -> Names:
         raise ValueError(
             f"{path}: of version {version!r}, this sagl reads {_VERSION}: upgrade sagl"
         )
+    wrong = {mark["row"]: mark["sample"] for mark in content["wrong"]}
     return Names(clusters, wrong, content["run"])
 
 

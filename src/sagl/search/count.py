@@ -13,7 +13,6 @@ are cut where nothing separates them, or joined in one of several ways.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
@@ -27,6 +26,7 @@ from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
 from sagl.nn.neighbours import unit_rows
+from sagl.schema import check, parse_json
 from sagl.search.anneal import anneal, reanneal
 from sagl.search.proposals import spectral_labels
 from sagl.search.score import graph_information, guesses, mutual_information
@@ -248,8 +248,9 @@ def kept_count(
 ) -> ClusterCount:
     """An estimate that a killed run finds again at ``path``."""
     try:
-        kept = json.loads(from_first(lambda: _content(path)))
+        kept = parse_json(from_first(lambda: _content(path)).decode())
         if kept["of"] == fingerprint:
+            check(ClusterCount, kept["count"])
             return ClusterCount.from_dict(kept["count"])
     except (ValueError, KeyError, TypeError):
         pass  # not there, or not ours: estimated anew

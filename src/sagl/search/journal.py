@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sagl.schema import check, parse_json
 from sagl.storage import write_tensors
 from sagl.training.checkpoint import FILE_NAME, check_same_run, kept, not_written
 from sagl.training.distributed import ranks, spread
@@ -91,7 +92,8 @@ class Journal:
         self, path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]
     ) -> None:
         try:
-            saved = json.loads(metadata["fingerprint"])
+            saved = parse_json(metadata["fingerprint"])
+            check(dict[str, Any], saved)
             partitions = tensors[_PARTITIONS]
         except (KeyError, ValueError):
             raise ValueError(

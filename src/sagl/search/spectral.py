@@ -26,7 +26,8 @@ def leading_eigenvectors(affinity: Any, count: int) -> NDArray[np.float64]:
     Very many of a large sparse matrix are those of its image of a random subspace.
     """
     n = affinity.shape[0]
-    scale = np.asarray(affinity.sum(axis=1)).ravel() ** -0.5
+    degrees = np.asarray(affinity.sum(axis=1)).ravel()
+    scale = degrees.clip(min=np.finfo(np.float64).tiny) ** -0.5  # some may be alone
     matrix = scaled_both_ways(affinity, scale)
     if n <= _DENSE_ROWS or 4 * count >= n:
         whole = matrix.toarray() if issparse(matrix) else matrix

@@ -12,16 +12,26 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 
+from sagl.schema import Count, check, parse_json
 from sagl.storage import read_tensors, write_tensors
 from sagl.training.callbacks import Callback
 from sagl.training.distributed import ranks, tensors_from_first
 from sagl.training.trainer import Trainer
 
 FILE_NAME = "checkpoint.safetensors"
+
+
+class State(TypedDict):
+    """What is no tensor."""
+
+    step: Count
+    epoch: Count
+    stop: bool
+    history: list[dict[str, Any]]
 
 
 class Checkpointer(Callback):
@@ -53,14 +63,21 @@ class Checkpointer(Callback):
             return
         tensors, metadata = found
         try:
-            saved = json.loads(metadata["fingerprint"])
-            state = json.loads(metadata["state"])
+            saved, state = (parse_json(metadata[k]) for k in ("fingerprint", "state"))
+            check(dict[str, Any], saved)
+            check(State, state)
         except (KeyError, ValueError):
             raise ValueError(
                 f"{self.path}: not a training checkpoint; remove it to start anew"
             ) from None
         check_same_run(self.path, saved, self.fingerprint)
-        _restore(trainer, tensors, state)
+        try:
+            _restore(trainer, tensors, state)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise ValueError(
+                f"{self.path}: damaged ({reason}); remove it to start anew"
+            ) from None
 
     def on_record(self, trainer: Trainer) -> None:
         if time.monotonic() - self._last >= self.every_seconds:

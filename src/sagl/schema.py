@@ -1,0 +1,189 @@
+"""Checks of what JSON files hold, made from the types that describe them.
+
+A file is described by a ``TypedDict`` (or a dataclass, or a ``NamedTuple``); ``Within``
+gives limits and ``Since`` the version from which on a field must be there. Files of a
+version before ``STRICT`` may have fields that are not described.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+STRICT = 6
+_MOST_BYTES = 1 << 26  # of a file: no such file is ever written
+_MOST_SHOWN = 60
+_WORDS = {
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+}
+
+
+class Within(NamedTuple):
+    """Limits of a number, both included."""
+
+    least: float
+    most: float = 1e300
+
+
+class Since(NamedTuple):
+    """The first version whose files must have a field."""
+
+    version: int
+
+
+Count = Annotated[int, Within(0, (1 << 63) - 1)]
+Positive = Annotated[int, Within(1, (1 << 63) - 1)]
+Share = Annotated[float, Within(0, 1)]
+
+
+def check(kind: Any, value: Any, place: str = "", version: int = STRICT) -> None:
+    """Refuse a value that is not of this kind; the error names the place in the file.
+
+    >>> check(list[Share], [0.5, 2])
+    Traceback (most recent call last):
+    ValueError: [1] is 2; expected a number of 0 to 1
+    """
+    origin, args = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return
+    if origin is NotRequired:
+        check(args[0], value, place, version)
+    elif origin is Annotated:
+        check(args[0], value, place, version)
+        for limits in args[1:]:
+            if isinstance(limits, Within) and value is not None:
+                _check_within(limits, value, place)
+    elif origin in (Union, UnionType):
+        _check_one(args, value, place, version)
+    elif origin is Literal:
+        if not any(value == each and type(value) is type(each) for each in args):
+            raise _fault(place, value, f"one of {', '.join(map(repr, args))}")
+    elif origin in (list, tuple):
+        _check_type(list, "a list", value, place)
+        for i, each in enumerate(value):
+            check(args[0], each, f"{place}[{i}]", version)
+    elif origin is dict:
+        _check_type(dict, "an object", value, place)
+        for name, each in value.items():
+            check(args[0], name, place, version)
+            check(args[1], each, _below(place, name), version)
+    elif kind in _WORDS:
+        _check_plain(kind, value, place)
+    else:
+        _check_record(kind, value, place, version)
+
+
+def _check_record(kind: Any, value: Any, place: str, version: int) -> None:
+    _check_type(dict, "an object", value, place)
+    hints = get_type_hints(kind, include_extras=True)
+    where = f" in {place}" if place else ""
+    for name, hint in hints.items():
+        if name in value:
+            check(hint, value[name], _below(place, name), version)
+            continue
+        since = [each.version for each in get_args(hint) if isinstance(each, Since)]
+        needed = get_origin(hint) is not NotRequired
+        if needed and not (since and version < since[0]):
+            raise ValueError(f"{name!r} is missing{where}")
+    unknown = [name for name in value if name not in hints]
+    if unknown and version >= STRICT:
+        raise ValueError(f"{_shown(unknown[0])} is not known{where}")
+
+
+def _check_one(kinds: Any, value: Any, place: str, version: int) -> None:
+    """One of several kinds; the error is that of the last."""
+    *others, last = (kind for kind in kinds if kind is not NoneType)
+    if value is None and NoneType in kinds:
+        return
+    for kind in others:
+        try:
+            return check(kind, value, place, version)
+        except ValueError:
+            continue
+    check(last, value, place, version)
+
+
+def _check_within(limits: Within, value: float, place: str) -> None:
+    if not limits.least <= value <= limits.most:
+        most = f" to {limits.most:g}" if limits.most < 1e18 else " or more"
+        raise _fault(place, value, f"a number of {limits.least:g}{most}")
+
+
+def _check_plain(kind: type, value: Any, place: str) -> None:
+    fits = type(value) is kind or (kind is float and type(value) is int)
+    if kind is float and fits:  # Python's integers may be beyond all floats
+        fits = abs(value) <= Within(0).most and not math.isnan(value)
+    if kind is str and fits:
+        fits = _is_unicode(value)
+    if not fits:
+        raise _fault(place, value, _WORDS[kind])
+
+
+def _is_unicode(text: str) -> bool:
+    """JSON can say half of a character, which nothing can print."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_type(kind: type, words: str, value: Any, place: str) -> None:
+    if type(value) is not kind:
+        raise _fault(place, value, words)
+
+
+def _below(place: str, name: str) -> str:
+    return f"{place}.{name[:_MOST_SHOWN]}" if place else name[:_MOST_SHOWN]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        return "a number of more than 64 bits"
+    text = ascii(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _fault(place: str, value: Any, wanted: str) -> ValueError:
+    return ValueError(f"{place or 'it'} is {_shown(value)}; expected {wanted}")
+
+
+def read_json(path: Path) -> Any:
+    """What a file of JSON holds; a ``ValueError`` says in what way it is none."""
+    size = path.stat().st_size
+    if size > _MOST_BYTES:
+        raise ValueError(f"it has {size:,} bytes, at most {_MOST_BYTES:,} are read")
+    return parse_json(path.read_text(encoding="utf-8"))
+
+
+def parse_json(text: str) -> Any:
+    """The same of a text."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def checksum(value: Any) -> str:
+    """Of a JSON value, however it is laid out in its file."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
