@@ -217,7 +217,7 @@ def propagation_accuracy(
     share ``known`` of each class, at least one, are given; ``seed`` draws them. The
     other samples are scored, and those that no label reaches count as wrong. Where all
     are known there is nothing to find: 1. scikit-learn's ``LabelSpreading`` takes 1.7
-    times as long for the same (20,000 samples with 15 neighbours, one thread).
+    times as long for nearly the same (20,000 samples with 15 neighbours, one thread).
     """
     if not 0 < known <= 1:
         raise ValueError(f"known must be above 0 and at most 1; got {known!r}")
