@@ -466,4 +466,4 @@ def test_public_signatures_are_frozen():
             "X",
         ]
     predict = list(inspect.signature(SAGL.predict).parameters)
-    assert predict == ["self", "X", "agreement"]
+    assert predict == ["self", "X", "agreement", "layer"]

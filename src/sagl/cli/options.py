@@ -107,7 +107,7 @@ LABELS = samples(
 )
 ID_COLUMN = samples(
     None,
-    "Of tables: the column with the ids; --view files are joined by it.",
+    "Of tables: the column with the ids; files of views are joined by it.",
     metavar="NAME",
 )
 BACKBONES = samples(
