@@ -317,6 +317,7 @@ def test_the_command_of_a_sweep_runs(tmp_path, sagl_cli):  # noqa: F811
     code, _, err = sagl_cli(*words[1:], "--quiet")
     assert code == 0, err
     loaded = SAGL.load(tmp_path / "run").get_params()
+    assert loaded["cluster_sizes"] != params.pop("cluster_sizes")  # idle: no search
     assert {name: loaded[name] for name in params} == params
 
 

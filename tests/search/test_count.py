@@ -127,7 +127,7 @@ def test_a_stiff_regression_tells_less_of_one_cluster_too_many():
 
 
 def test_a_killed_run_does_not_count_again(tmp_path):
-    found = conclude([CountPoint(k, k == 3, 0.1, 1.0, 1.0) for k in (2, 3, 4)])
+    found = conclude([CountPoint(k, float(k == 3), 0.1, 1.0, 1.0) for k in (2, 3, 4)])
     counted, path = [], tmp_path / "cluster-count.json"
 
     def estimate():

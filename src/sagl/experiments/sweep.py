@@ -25,6 +25,7 @@ from sagl.experiments.study import SCORE, Study
 from sagl.experiments.table import Row, best_by_score, marked, shown
 from sagl.features.split import Part, Source
 from sagl.parameters import option_of, sagl_parameters
+from sagl.settings import without_effect
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -274,6 +275,8 @@ def sweep(
 def fit_command(part: Part, n_clusters: int, params: Mapping[str, Any]) -> str:
     """``sagl fit`` with these views and parameters of SAGL.
 
+    Those that would have no effect are left out: it refuses them.
+
     >>> part = Part(("clip=clip.npy", "dino=dino.npy"))
     >>> fit_command(part, 10, {"gamma": 20.0, "refine": False})
     'sagl fit --view clip=clip.npy --view dino=dino.npy --clusters 10 --gamma 20.0 \
@@ -285,7 +288,11 @@ def fit_command(part: Part, n_clusters: int, params: Mapping[str, Any]) -> str:
     else:
         words += [word for view in part.views for word in ("--view", view)]
     words += ["--clusters", str(n_clusters)]
+    settings = SAGL(n_clusters, **params).resolved(n_clusters)
+    idle = without_effect(settings)
     for name, value in params.items():
+        if name in idle:
+            continue
         if isinstance(value, bool):
             option = option_of(name)
             words.append(option if value else option.replace("--", "--no-", 1))
