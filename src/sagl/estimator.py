@@ -20,6 +20,9 @@ from sagl.clusters.describe import described
 from sagl.clusters.layers import labels_at
 from sagl.clusters.methods import ClusterMethods
 from sagl.environment import pick_device
+from sagl.hub import HubMethods
+from sagl.matrices import is_list_of_views, refuse_samples
+from sagl.missing import check_answered, check_fitted
 from sagl.model import (
     Facts,
     Layer,
@@ -35,13 +38,14 @@ from sagl.nn.inference import Answer, Voters
 from sagl.nn.network import Network
 from sagl.parameters import Parameters, documented
 from sagl.prediction import answers, graph_of_all_views, graphs_of, most_likely
-from sagl.run import damaged, plain, read_run, write_run
+from sagl.run import damaged, read_run, write_run
+from sagl.run_files import plain
 from sagl.search.anneal import Sizes
 from sagl.search.count import ClusterCount
 from sagl.search.score import Score
 from sagl.search.stability import DoubtCurve
 from sagl.settings import Settings, as_seed, resolve
-from sagl.views import Views, is_list_of_views
+from sagl.views import Views
 
 # The cluster of samples that are too doubtful to have one.
 DOUBTFUL = -1
@@ -58,7 +62,14 @@ class UncertainCountWarning(UserWarning):
 
 
 @documented
-class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parameters):  # type: ignore[misc]
+class SAGL(
+    HubMethods,
+    ClusterMethods,
+    TransformerMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    Parameters,
+):
     """Sparse Attention Graph Learning: clusters from several views, without labels.
 
     Per view a linear map, bilinear attention and an exact α-entmax projection yield a
@@ -76,8 +87,8 @@ class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parame
         Optimiser steps done.
     settings_ : Settings
         Every setting of the run with nothing left open.
-    view_names_, view_widths_ : tuple
-        The views seen in fit.
+    view_names_, view_widths_, missing_ : tuple
+        The views seen in fit; how many samples miss each of them, if any do.
     network_ : Network
         The trained network.
     anchors_ : list of Tensor
@@ -112,6 +123,8 @@ class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parame
         ``predict``.
     leaves_ : Leaves
         Clusters of anchors and training samples in the finest of them.
+    corrections_, stream_, update_ : Corrected, Stream, Update
+        What people said (``refit``), samples that came later, and what these changed.
     facts_ : Facts
         What ``outliers``, ``disagreement`` and ``duplicates`` say of training samples.
 
@@ -151,9 +164,9 @@ class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parame
     def fit(self, X: Any, y: None = None) -> Self:
         """Learn clusters from the views. ``y`` is ignored: labels play no part."""
         views = self._as_views(X, reset=True)
-        views.check_values()
+        views.check_values(missing=True)
         settings = self.resolved(len(views))
-        views.check_spread()
+        check_fitted(views, settings.refine)
         count = None
         if self.n_clusters == "auto":
             count = counted_clusters(views, settings.seed, self._watch(), self.device)
@@ -209,9 +222,10 @@ class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parame
         """The cluster of each sample, whatever other samples are asked about.
 
         With ``agreement``, say 0.9, doubtful samples get −1: those below the confidence
-        from which on training samples keep their cluster so often when the search
-        starts elsewhere. With ``layer``, the number of clusters of one of ``layers_``,
-        the cluster in that layer; a coarser one is the one that holds the cluster.
+        from which on training samples, left out of the fit, keep their cluster so often
+        when the search starts elsewhere. With ``layer``, the number of clusters of one
+        of ``layers_``, the cluster in that layer; a coarser one is the one that holds
+        the cluster.
         """
         labels, confidence = self.predict_with_confidence(X)
         if layer is not None:
@@ -236,6 +250,11 @@ class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parame
                 "nothing is known about the stability of this run: fit with "
                 "refine=True, or with n_restarts of at least 2"
             )
+        most = max(self.doubt_.agreement)
+        if wanted > most:
+            text = f"agreement={wanted:g} is reached at no confidence (the most is "
+            text += f"{most:.2f}): every sample is doubtful; ask for less"
+            warnings.warn(text, stacklevel=3)
         return self.doubt_.threshold(wanted)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -243,9 +262,17 @@ class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parame
         return np.concatenate([answer.q.cpu().numpy() for answer in self.answers(X)])
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Representations p of all views side by side, (n_samples, L · n_clusters)."""
+        """Representations p of all views side by side, (n_samples, L · n_clusters).
+
+        ``representations`` has them one by one.
+        """
         rows = [torch.cat(answer.p, dim=1).cpu().numpy() for answer in self.answers(X)]
         return np.concatenate(rows)
+
+    def representations(self, X: Any) -> dict[str, NDArray[np.float64]]:
+        """Representations p by the name of the view, (n_samples, n_clusters) each."""
+        parts = np.split(self.transform(X), len(self.view_names_), axis=1)
+        return dict(zip(self.view_names_, parts, strict=True))
 
     def answers(self, X: Any) -> Iterator[Answer]:
         """Probabilities and representations together, a block of samples at a time."""
@@ -340,7 +367,7 @@ class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parame
         check_is_fitted(self)
         views = self._as_views(X, reset=False)
         views = views.as_fitted(self.view_names_, self.view_widths_)
-        views.check_values()
+        check_answered(views, self.network_.has_heads)
         return views
 
     def _as_views(self, X: Any, *, reset: bool) -> Views:
@@ -350,6 +377,7 @@ class SAGL(ClusterMethods, TransformerMixin, ClusterMixin, BaseEstimator, Parame
             if reset:
                 self.n_features_in_ = sum(views.widths)
             return views
+        refuse_samples(X)
         X = validate_data(
             self, X, reset=reset, dtype="numeric", ensure_all_finite=False, copy=False
         )

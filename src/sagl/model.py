@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sagl._version import __version__
+from sagl.later import Corrected, Stream, Update
 from sagl.nn.inference import Predictor, Voters, anchor_features
 from sagl.nn.network import Network
 from sagl.pipeline import fit_network
@@ -27,9 +29,9 @@ from sagl.search.score import Score
 from sagl.search.stability import DoubtCurve, doubt_curve
 from sagl.selection import estimate_n_clusters
 from sagl.settings import Settings
-from sagl.storage import make_writable
+from sagl.storage import clear_leftovers, held, make_writable
 from sagl.training.callbacks import Callback, ProgressBar, StopWhenStable
-from sagl.training.checkpoint import Checkpointer
+from sagl.training.checkpoint import FILE_NAME, Checkpointer
 from sagl.training.distributed import ranks, same
 from sagl.training.feed import Feed, scales_of, set_standardization
 from sagl.training.sampler import step_seed
@@ -104,7 +106,11 @@ class Model:
     layers: tuple[Layer, ...] | None = None  # with a search, from coarse to fine
     leaves: Leaves | None = None  # with layers
     names: dict[int, str] = field(default_factory=dict)  # of clusters that have one
+    missing: tuple[int, ...] | None = None  # samples that miss each view, if any do
     ids: Sequence[str] | None = None  # of the training samples, if they have any
+    corrections: Corrected | None = None  # of people, if there were any
+    stream: Stream | None = None  # of updates with new samples, if there were any
+    update: Update | None = None  # of the last update, just after it
 
     @cached_property
     def predictor(self) -> Predictor:
@@ -120,16 +126,22 @@ class Watch:
     checkpoint_dir: Path | None = None
     checkpoint_seconds: float = 30
 
+    def alone(self) -> AbstractContextManager[None]:
+        """Keep other fits away from the checkpoints; the first process does."""
+        if self.checkpoint_dir is None or not ranks().first:
+            return nullcontext()
+        return held(self.checkpoint_dir, "run")
+
     def on_training(self, settings: Settings) -> list[Callback]:
         bars = [ProgressBar()] if self.verbose else []
         stop = StopWhenStable(settings.tolerance, settings.patience)
         return [stop, *self.callbacks, *bars]
 
-    def journal(self, fingerprint: dict[str, Any]) -> Journal | None:
+    def journal(self, fingerprint: dict[str, Any], n: int) -> Journal | None:
         if self.checkpoint_dir is None:
             return None
         make_writable(self.checkpoint_dir)
-        return Journal(self.checkpoint_dir, fingerprint, self.checkpoint_seconds)
+        return Journal(self.checkpoint_dir, fingerprint, self.checkpoint_seconds, n)
 
     def checkpointer(
         self, fingerprint: dict[str, Any], restart: int
@@ -157,9 +169,12 @@ def fit_model(
     """
     same("data, settings or sagl", _digest(_fingerprint(settings, views)))
     fit = _searched if settings.refine else _trained
-    model, stability = fit(views, settings, device, watch)
+    with watch.alone():
+        model, stability = fit(views, settings, device, watch)
     if model.history:  # what was measured on a batch gives way to the whole
         model.history[-1]["sparsity"] = sparsity_of(model.network, views)
+    if views.present is not None:
+        model.missing = tuple(len(views) - count for count in views.counts)
     model.labels, model.confidence = most_likely(model.predictor, views)
     if stability is not None:
         confidence = model.confidence[stability.rows]
@@ -183,6 +198,17 @@ def counted_clusters(
         return estimate()
     make_writable(watch.checkpoint_dir)
     return kept_count(watch.checkpoint_dir / COUNT, of, estimate)
+
+
+def clear_unfinished(directory: Path) -> None:
+    """Remove what a fit needs only until its run is whole."""
+    restarts = [p for p in directory.glob(f"{RESTARTS}*") if p.is_dir()]
+    for name in (FILE_NAME, COUNT, *(f"{p.name}/{FILE_NAME}" for p in restarts)):
+        (directory / name).unlink(missing_ok=True)
+    clear_leftovers(*restarts)
+    for path in restarts:
+        with suppress(OSError):  # not ours alone
+            path.rmdir()
 
 
 def cure_of_collapse(settings: Settings) -> str:
@@ -229,7 +255,7 @@ def build_network(
 
 def _searched(
     views: Views, settings: Settings, device: torch.device, watch: Watch
-) -> tuple[Model, _Stability]:
+) -> tuple[Model, None]:
     """Clusters by a search, and a network whose graph learned them."""
     network = _new_network(views, settings, settings.seed, device)
     fitted = fit_network(
@@ -238,7 +264,7 @@ def _searched(
         settings,
         device,
         watch.on_training(settings),
-        journal=watch.journal(_fingerprint(settings, views)),
+        journal=watch.journal(_fingerprint(settings, views), len(views)),
         show=watch.verbose,
     )
     order = np.random.default_rng(settings.seed).permutation(len(fitted.rows))
@@ -256,18 +282,26 @@ def _searched(
         score=fitted.score,
         view_weights=tuple(fitted.view_weights),
         cluster_sizes=fitted.cluster_sizes,
+        doubt=doubt_curve(fitted.confidence, fitted.stability),
     )
-    return model, _Stability(fitted.rows, fitted.stability)
+    return model, None
 
 
 def _trained(
     views: Views, settings: Settings, device: torch.device, watch: Watch
 ) -> tuple[Model, _Stability | None]:
-    """The paper's network, or the best of several."""
-    trainers = [
-        _train_one(views, settings, device, watch, restart)
-        for restart in range(settings.n_restarts)
-    ]
+    """The paper's network, or the best of several, which share what is read."""
+    first = _new_network(views, settings, settings.seed, device)
+    feed = Feed(views, first, device)
+    trainers = []
+    for restart in range(settings.n_restarts):
+        network, own = first, settings
+        if restart > 0:
+            own = replace(settings, seed=step_seed(settings.seed, restart))
+            network = _another(first, views, own, device)
+        fingerprint = _fingerprint(own, views)
+        checkpointer = watch.checkpointer(fingerprint, restart)
+        trainers.append(_train_one(network, feed, own, watch, checkpointer))
     best, score, stability = trainers[0], None, None
     if len(trainers) > 1:
         networks = [trainer.network for trainer in trainers]
@@ -280,19 +314,20 @@ def _trained(
 
 
 def _train_one(
-    views: Views, settings: Settings, device: torch.device, watch: Watch, restart: int
+    network: Network,
+    feed: Feed,
+    settings: Settings,
+    watch: Watch,
+    checkpointer: Sequence[Checkpointer],
 ) -> Trainer:
-    """Train one network; restarts differ in their seed alone."""
-    seed = settings.seed if restart == 0 else step_seed(settings.seed, restart)
-    settings = replace(settings, seed=seed)
-    network = _new_network(views, settings, seed, device)
-    checkpointer = watch.checkpointer(_fingerprint(settings, views), restart)
     trainer = Trainer(
         network,
         settings.objective(),
-        Feed(views, network, device),
-        Plan(settings.batch_size, settings.steps, settings.learning_rate, seed),
-        device,
+        feed,
+        Plan(
+            settings.batch_size, settings.steps, settings.learning_rate, settings.seed
+        ),
+        next(network.parameters()).device,
         [*watch.on_training(settings), *checkpointer],
         ranks=ranks(),
     )
@@ -309,6 +344,18 @@ def _new_network(
     network = build_network(settings, views.widths, generator)
     set_standardization(network, views, scales_of(settings.normalize)[0])
     return network.to(device)
+
+
+def _another(
+    network: Network, views: Views, settings: Settings, device: torch.device
+) -> Network:
+    """One that starts elsewhere, on the scales that were measured for the first."""
+    generator = torch.Generator().manual_seed(settings.seed)
+    other = build_network(settings, views.widths, generator).to(device)
+    for ours, theirs in zip(other.view_networks, network.view_networks, strict=True):
+        for name, buffer in theirs.encoder.named_buffers():
+            ours.encoder.get_buffer(name).copy_(buffer)
+    return other
 
 
 def _digest(of: dict[str, Any]) -> str:

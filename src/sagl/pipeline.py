@@ -22,6 +22,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from sagl.missing import check_enough
+from sagl.nn.missing import present_in, sharing_only
 from sagl.nn.network import Network
 from sagl.nn.ranks import ALONE, Ranks
 from sagl.nn.sparse import CSR, multiply
@@ -31,7 +33,7 @@ from sagl.search.candidates import Candidate, candidates_of, reproduced, search
 from sagl.search.evidence import Line, left_out, line
 from sagl.search.journal import Journal
 from sagl.search.score import Score
-from sagl.search.space import Space, from_edges, one_hot
+from sagl.search.space import Space, deviations, from_edges, one_hot
 from sagl.search.unequal import STEPS, unequal
 from sagl.search.weights import weigh
 from sagl.settings import Settings
@@ -58,6 +60,7 @@ class Fitted(NamedTuple):
     view_weights: list[float]
     cluster_sizes: Sizes
     stability: NDArray[np.float64]  # of the clusters of these rows
+    confidence: NDArray[np.float64]  # in their clusters, each left out of the fit
     history: list[Record]
     n_steps: int
 
@@ -77,6 +80,9 @@ def fit_network(
     starts = config.starts * settings.n_restarts
     rows = search_rows(len(views), settings)
     features = Feed(views, network, device, resident_bytes=0)(rows)
+    present = present_in(features)
+    if present is not None:
+        check_enough(present.cpu().numpy(), views.names, C)
     features = to_one_length(network, features)
     space = space_of(views, rows, features, settings, device)
     start_network(network, space, seed)
@@ -108,7 +114,7 @@ def fit_network(
         network, features, partitions, settings, device, callbacks, together=ranks()
     )
     p = set_heads(network, space.on_first_scale(), labels, sizes)
-    calibrate(network, features, labels, p, float(stable.mean()))
+    sure = calibrate(network, features, labels, p, float(stable.mean()))
     return Fitted(
         rows,
         labels,
@@ -116,6 +122,7 @@ def fit_network(
         space.view_weights,
         sizes,
         stable,
+        sure.double().cpu().numpy(),
         trainer.history,
         trainer.step,
     )
@@ -155,7 +162,9 @@ def to_one_length(network: Network, features: Sequence[Tensor]) -> list[Tensor]:
     scaled = []
     for view, h in zip(network.view_networks, features, strict=True):
         if view.encoder.row_length == 0:
-            factor = MEAN_NORM / h.norm(dim=1).mean().clamp_min(1e-12)
+            lengths = h.norm(dim=1)
+            lengths = lengths[~lengths.isnan()]  # of samples that have the view
+            factor = MEAN_NORM / lengths.mean().clamp_min(1e-12)
             view.encoder.scale.mul_(factor)
             h = h * factor
         scaled.append(h)
@@ -170,10 +179,11 @@ def start_network(network: Network, space: Space, seed: int) -> None:
     """
     generator = torch.Generator().manual_seed(seed)
     spectra = space.spectra[: space.n_views]
-    for view, spectrum in zip(network.view_networks, spectra, strict=True):
+    fits = space.fits[: space.n_views]
+    for view, spectrum, fit in zip(network.view_networks, spectra, fits, strict=True):
         D = len(view.encoder.g)
         W = spectrum.leading(D).T  # (D, d)
-        W = W / (spectrum.x @ W.T).norm(dim=1).mean().clamp_min(1e-12)
+        W = W / (fit.of(spectrum.x) @ W.T).norm(dim=1).mean().clamp_min(1e-12)
         length = W.norm(dim=1)
         # Only the direction of v counts; the longer it is, the slower it turns. One
         # that the samples do not have keeps any v and gets no length.
@@ -202,9 +212,17 @@ def attention_among(
     linear = [
         each.linear(h) for each, h in zip(network.view_networks, features, strict=True)
     ]
-    A = view.attention_graph(network.together(linear), rows)
+    together = network.together(linear)
+    A = view.attention_graph(together, rows)
     n, m = A.shape
-    return CSR(A.crow_indices(), A.col_indices(), A.values(), (n, m))
+    graph = CSR(A.crow_indices(), A.col_indices(), A.values(), (n, m))
+    present = present_in([of_view.keys for of_view in linear])
+    if present is None:
+        return graph
+    asked = together.queries if rows is None else together.queries[rows]
+    return sharing_only(
+        graph, asked, together.keys, present, view.alpha, view.self_loops, rows
+    )
 
 
 def cross_fitted(
@@ -327,7 +345,7 @@ def _line(p: Tensor, Y: Tensor, sizes: Sizes) -> Line:
     """
     used = Y.any(dim=0)
     if sizes == "balanced":
-        slope = (1 / p.std(dim=0).clamp_min(1e-6)).masked_fill(~used, 0)
+        slope = (1 / deviations(p)).masked_fill(~used, 0)
         return Line(p.mean(dim=0), slope)
     middle, slope = line(p, Y)
     prior = Y.mean(dim=0).clamp_min(1e-9).log()
@@ -342,10 +360,12 @@ def calibrate(
     labels: Tensor,
     p: Tensor,
     mean_confidence: float,
-) -> None:
+) -> Tensor:
     """Temperature scaling to a mean confidence over samples left out of their fit.
 
-    ``p``, (n, C), is what the heads say of them.
+    ``p``, (n, C), is what the heads say of them. Returned is the confidence of each,
+    (n,): that of a new sample like it, and below that of the sample itself, which the
+    model knows.
     """
     Y = one_hot(labels, p.shape[1])
     graph = attention_among(network, features)
@@ -357,6 +377,7 @@ def calibrate(
         assert view.head is not None
         view.head.mul_(factor)
         view.bias.mul_(factor)
+    return torch.softmax(factor * p, dim=1).amax(dim=1)
 
 
 def inverse_temperature(p: Tensor, mean_confidence: float) -> float:

@@ -14,7 +14,9 @@ from torch import Tensor
 
 from sagl.nn.cells import attention_by_cells
 from sagl.nn.inference import Answer, Predictor, anchor_features, whole_set
+from sagl.nn.missing import present_in, sharing_only
 from sagl.nn.network import Linear, Network, ViewNetwork
+from sagl.nn.sparse import CSR
 from sagl.pipeline import search_rows
 from sagl.search.score import Score, best_of
 from sagl.search.space import Space
@@ -105,32 +107,62 @@ def choose(
 
 @torch.no_grad()
 def graphs_of(network: Network, views: Views) -> list[csr_matrix]:
-    """Who attends to whom when all samples attend to each other, (n, n) per view."""
+    """Who attends to whom when all samples attend to each other, (n, n) per view.
+
+    Rows and columns of samples that miss the view are empty.
+    """
     return [
         identity(len(views), dtype=np.float32, format="csr")
         if view.graph == "identity"
-        else _in_blocks(view, of_view)
+        else _among_those_there(view, of_view)
         for view, of_view in zip(
             network.view_networks, _linear(network, views), strict=True
         )
     ]
 
 
+def _among_those_there(view: ViewNetwork, linear: Linear) -> csr_matrix:
+    n, rows = len(linear.values), _rows_there(linear)
+    if len(rows) == n:
+        return _in_blocks(view, linear)
+    if len(rows) < 2:  # nobody to attend to
+        return csr_matrix((n, n), dtype=np.float32)
+    found = _in_blocks(view, _of_rows(linear, rows)).tocoo()
+    place = rows.cpu().numpy()
+    entries = (found.data, (place[found.row], place[found.col]))
+    return csr_matrix(entries, shape=(n, n))
+
+
+def _rows_there(linear: Linear) -> Tensor:
+    """Of samples that have the view."""
+    return torch.nonzero(~linear.keys[:, 0].isnan()).flatten()
+
+
+def _of_rows(linear: Linear, rows: Tensor) -> Linear:
+    gate = None if linear.gate is None else linear.gate[rows]
+    values, queries, keys = (part[rows] for part in linear[:3])
+    return Linear(values, queries, keys, gate)
+
+
 @torch.no_grad()
 def sparsity_of(network: Network, views: Views) -> list[float]:
     """Non-zeros over all entries of each view's graph, as ``graphs_of`` gives it.
 
-    Nothing of the graphs is held. Of many samples some rows are counted.
+    Nothing of the graphs is held. Of many samples some rows are counted. Those that
+    miss the view do not count.
     """
-    n = len(views)
     if network.view_networks[0].graph == "identity":
-        return [1 / n] * len(views.names)
-    step = max(1, n // _COUNTED_ROWS) if n > _COUNTED_WHOLE else 1
-    rows = torch.arange(0, n, step)
+        return [1 / len(views)] * len(views.names)
     shares = []
     for view, linear in zip(
         network.view_networks, _linear(network, views), strict=True
     ):
+        n = len(linear.values)
+        there = _rows_there(linear)
+        if len(there) < n:
+            linear, n = _of_rows(linear, there), len(there)
+        step = max(1, n // _COUNTED_ROWS) if n > _COUNTED_WHOLE else 1
+        rows = torch.arange(0, n, step)
         own = rows[ranks().own(len(rows))].to(linear.values.device)
         blocks = torch.split(own, _GRAPH_ROWS) if len(own) else ()
         counts = [view.attention_graph(linear, b).values().numel() for b in blocks]
@@ -145,9 +177,19 @@ def graph_of_all_views(network: Network, views: Views) -> csr_matrix:
     if not network.has_heads or network.view_networks[0].graph == "identity":
         graphs = graphs_of(network, views)
         return csr_matrix(sum(graphs[1:], start=graphs[0]) / len(graphs))
-    return _in_blocks(
-        network.view_networks[0], network.together(_linear(network, views))
-    )
+    view, linear = network.view_networks[0], _linear(network, views)
+    together = network.together(linear)
+    graph = _in_blocks(view, together)
+    present = present_in([of_view.keys for of_view in linear])
+    if present is None:
+        return graph
+    device = present.device
+    parts = (graph.indptr, graph.indices, graph.data)
+    crow, cols, entries = (torch.from_numpy(x).to(device) for x in parts)
+    found = CSR(crow.long(), cols.long(), entries, graph.shape)
+    asked, keys = together.queries, together.keys
+    found = sharing_only(found, asked, keys, present, view.alpha, view.self_loops)
+    return _as_csr(found.entries, found.cols.int(), found.crow, found.shape)
 
 
 def _linear(network: Network, views: Views) -> list[Linear]:
@@ -161,7 +203,9 @@ def _in_blocks(view: ViewNetwork, linear: Linear) -> csr_matrix:
     never held for more than a block, and columns take four bytes each."""
     n = len(linear.values)
     if n > _BY_CELLS and view.alpha > 1:
-        graph = attention_by_cells(linear, view.alpha, view.self_loops).weights
+        graph = attention_by_cells(
+            linear, view.alpha, view.self_loops, spread=spread
+        ).weights
         return _as_csr(graph.entries, graph.cols, graph.crow, graph.shape)
 
     def block(start: int) -> tuple[Tensor, ...]:

@@ -71,7 +71,18 @@ def best_partition(
     views: Any, partitions: Sequence[ArrayLike], *, max_samples: int = _MAX_SAMPLES
 ) -> tuple[int, list[Score]]:
     """The position of the best of several partitions by ``label_free_score``, and all
-    scores."""
+    scores.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sagl.selection import best_partition
+    >>> X, y = make_blobs(200, n_features=6, centers=3, random_state=0)
+    >>> views = {"left": X[:, :3], "right": X[:, 3:]}
+    >>> best, scores = best_partition(views, [np.roll(y, 1), y])
+    >>> best
+    1
+    """
     if not partitions:
         raise ValueError("partitions is empty; give at least one")
     space, codes, n_clusters = _space_and_codes(views, partitions, max_samples)
@@ -115,7 +126,7 @@ def estimate_n_clusters(
     >>> count.best, count.sure
     (5, True)
     """
-    views, rows = _drawn_rows(views, max_samples, random_state)
+    views, rows = _drawn_rows(views, max_samples, random_state, missing=True)
     if len(rows) < _LEAST_COUNTED:
         raise ValueError(
             f"{len(rows)} samples are too few to count clusters in; it takes "
@@ -133,14 +144,29 @@ def estimate_n_clusters(
 
 
 class ViewSubset(NamedTuple):
-    """Some views, and the score, on all views, of the clusters found with them."""
+    """Some views, and the score, on all views, of the clusters found with them.
+
+    Examples
+    --------
+    >>> from sagl.search.score import Score
+    >>> from sagl.selection import ViewSubset
+    >>> ViewSubset(("dino", "clip"), Score(1.0, 0.5, 1.5)).names
+    ('dino', 'clip')
+    """
 
     names: tuple[str, ...]
     score: Score
 
 
 class ViewChoice(NamedTuple):
-    """The views to use, and all subsets that were tried, the best first."""
+    """The views to use, and all subsets that were tried, the best first.
+
+    Examples
+    --------
+    >>> from sagl.selection import ViewChoice
+    >>> ViewChoice(best=("dino", "clip"), tried=()).best
+    ('dino', 'clip')
+    """
 
     best: tuple[str, ...]
     tried: tuple[ViewSubset, ...]
@@ -172,6 +198,16 @@ def choose_views(
     device : str, default="cpu"
     progress : bool, default=False
         Show a progress bar on stderr.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sagl.selection import choose_views
+    >>> X, _ = make_blobs(200, n_features=6, centers=3, random_state=0)
+    >>> noise = np.random.default_rng(0).normal(size=(200, 5))
+    >>> choice = choose_views({"good": X, "noise": noise}, n_clusters=3)
+    >>> choice.best, len(choice.tried)
+    (('good',), 3)
     """
     views, rows = _drawn_rows(views, max_samples, random_state)
     C = integer("n_clusters", n_clusters, 2)
@@ -225,7 +261,7 @@ def _checked_candidates(candidates: Sequence[int], n_samples: int) -> list[int]:
 def _space_and_codes(
     views: Any, partitions: Sequence[ArrayLike], max_samples: int
 ) -> tuple[Space, list[torch.Tensor], int]:
-    views, rows = _drawn_rows(views, max_samples, 0)
+    views, rows = _drawn_rows(views, max_samples, 0, missing=True)
     coded = [_codes(labels, len(views)) for labels in partitions]
     n_clusters = max(int(codes.max()) for codes in coded) + 1
     features = standardized(views, rows, torch.device("cpu"))
@@ -233,10 +269,12 @@ def _space_and_codes(
     return space, [torch.from_numpy(c[rows]) for c in coded], n_clusters
 
 
-def _drawn_rows(given: Any, most: int, seed: int) -> tuple[Views, NDArray[np.int64]]:
+def _drawn_rows(
+    given: Any, most: int, seed: int, *, missing: bool = False
+) -> tuple[Views, NDArray[np.int64]]:
     """The views, checked, and which of their rows are looked at, in order."""
     views = given if isinstance(given, Views) else Views(given)
-    views.check_values()
+    views.check_values(missing=missing)
     views.check_spread()
     return views, np.sort(np.random.default_rng(seed).permutation(len(views))[:most])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -18,6 +18,7 @@ from sagl.nn.objective import (
     PseudoLabelForm,
 )
 from sagl.recipes import Recipe, get_recipe
+from sagl.schema import AtLeast0, Count, Positive, Since, Within
 from sagl.search.config import SearchConfig
 from sagl.search.unequal import ClusterSizes
 from sagl.training.feed import Scales
@@ -44,16 +45,16 @@ _CHOICES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Every number and choice of one run, nothing left open."""
+    """Every number and choice of one run, nothing left open; limits are of files."""
 
-    n_clusters: int
-    gamma: float
-    beta: float
-    learning_rate: float
-    batch_size: int
-    steps: int
-    dropout: float
-    alpha: float
+    n_clusters: Annotated[int, Within(2, 1 << 31)]
+    gamma: AtLeast0
+    beta: AtLeast0
+    learning_rate: AtLeast0
+    batch_size: Positive
+    steps: Positive
+    dropout: Annotated[float, Within(0, 1 - 2**-53)]
+    alpha: Annotated[float, Within(1)]
     graph: GraphForm
     gate: GateForm
     gate_input: GateInput
@@ -62,15 +63,17 @@ class Settings:
     diversity_count: DiversityCount
     normalize: Scales
     refine: bool
-    n_restarts: int
+    n_restarts: Positive
     self_loops: bool
-    n_anchors: int
-    tolerance: float
-    patience: int
-    seed: int
-    cluster_sizes: ClusterSizes = "balanced"  # as runs have it that do not say
-    width: int | None = None  # of z; None is the paper's, one per cluster
-    search: SearchConfig = field(default_factory=SearchConfig)
+    n_anchors: Positive
+    tolerance: AtLeast0
+    patience: Positive
+    seed: Count
+    # As runs have it that do not say.
+    cluster_sizes: Annotated[ClusterSizes, Since(5)] = "balanced"
+    # Of z; None is the paper's, one per cluster.
+    width: Annotated[int | None, Within(1, 1 << 31), Since(5)] = None
+    search: Annotated[SearchConfig, Since(5)] = field(default_factory=SearchConfig)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import operator
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Any, overload
+from html import escape
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sagl.matrices import named_arrays, refuse_samples
+from sagl.unchanged import Unchanged
 
 Array = NDArray[Any]
 Float = NDArray[np.float32]
@@ -23,7 +25,8 @@ class Views:
 
     Arrays are kept as they are: a memory-mapped file stays on disk until rows of it
     are asked for. ``views["name"]`` is one matrix; indexing with a slice, a mask or
-    positions gives the same views of fewer samples; ``len(views)`` counts samples.
+    positions gives the same views of fewer samples; ``len(views)`` counts samples. A
+    row of NaN in one view says that the sample misses that view.
 
     Parameters
     ----------
@@ -51,10 +54,17 @@ class Views:
         *,
         view_sizes: Sequence[int] | None = None,
     ) -> None:
-        self._arrays = _named_arrays(views, view_sizes)
+        refuse_samples(views)
+        given = dict(views.items()) if isinstance(views, Views) else views
+        self._arrays = named_arrays(given, view_sizes)
         self._named = isinstance(views, Mapping) or getattr(views, "_named", False)
         # Whether they have passed ``check_values`` and cannot have changed since.
         self.values_checked: bool = isinstance(views, Views) and views.values_checked
+        self._files: Unchanged = _files_of(views, self._arrays)
+        # Which samples have which view: not looked at yet, or None if all have all.
+        self._present: Literal["unknown"] | NDArray[np.bool_] | None = "unknown"
+        if isinstance(views, Views):
+            self._present = views._present
         rows = {name: len(array) for name, array in self._arrays.items()}
         if len(set(rows.values())) > 1:
             counts = ", ".join(f"{name} has {count}" for name, count in rows.items())
@@ -78,6 +88,22 @@ class Views:
         """Samples, and columns of all views together."""
         return len(self), sum(self.widths)
 
+    @property
+    def present(self) -> NDArray[np.bool_] | None:
+        """Which samples have which view, (n, L); None where all have all."""
+        if isinstance(self._present, str):
+            columns = [_there(array) for array in self._arrays.values()]
+            there = np.stack(columns, axis=1)
+            self._present = None if there.all() else there
+        return self._present
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many samples have each view."""
+        if self.present is None:
+            return (len(self),) * len(self.names)
+        return tuple(self.present.sum(axis=0).tolist())
+
     def items(self) -> Iterator[tuple[str, Array]]:
         """Pairs of a view's name and its matrix."""
         yield from self._arrays.items()
@@ -90,6 +116,17 @@ class Views:
             f"{n} {w}" for n, w in zip(self.names, self.widths, strict=True)
         )
         return f"Views({len(self)} samples: {views})"
+
+    def _repr_html_(self) -> str:
+        """A row per view, for notebooks."""
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{array.shape[1]:,}</td>"
+            f"<td>{escape(str(array.dtype))}</td></tr>"
+            for name, array in self.items()
+        )
+        head = "<tr><th>view</th><th>columns</th><th>numbers</th></tr>"
+        counted = f"{len(self):,} samples in {len(self.names)} views"
+        return f"<div><p>{counted}</p><table>{head}{rows}</table></div>"
 
     @overload
     def __getitem__(self, key: str) -> Array: ...
@@ -110,6 +147,8 @@ class Views:
             )
         chosen = Views({name: array[key] for name, array in self.items()})
         chosen._named = self._named
+        if self._present is None:
+            chosen._present = None
         return chosen
 
     def as_fitted(self, names: Sequence[str], widths: Sequence[int]) -> Views:
@@ -135,10 +174,13 @@ class Views:
                 fault = f"{name!r} has {given} columns here"
                 raise ValueError(_not_fitted(names, widths, fault))
         views.values_checked = self.values_checked
+        if self._present is None:
+            views._present = None
         return views
 
     def take(self, rows: NDArray[np.int64]) -> list[Float]:
         """The given rows of every view as float32, read in file order."""
+        self._files.check()
         order = np.argsort(rows, kind="stable")
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
@@ -153,6 +195,7 @@ class Views:
         first, last, _ = within.indices(len(self))
         for start in range(first, last, rows):
             stop = min(start + rows, last)
+            self._files.check()
             yield [
                 np.array(array[start:stop], dtype=np.float32, order="C")
                 for array in self._arrays.values()
@@ -164,36 +207,81 @@ class Views:
         digest = hashlib.sha256(repr(self).encode())
         for h in self.take(rows):
             digest.update(h.tobytes())
+        if self.present is not None:
+            digest.update(self.present.tobytes())
         return digest.hexdigest()
 
-    def check_values(self) -> None:
+    def check_values(self, *, missing: bool = False) -> None:
         """Refuse NaN, infinity and values beyond float32; name the first of them.
 
-        What cannot be written to, such as files, is looked at once.
+        With ``missing``, samples may miss views, but not all of them. What cannot be
+        written to, such as files, is looked at once.
         """
+        self.check_numbers()
+        if self.present is None:
+            return
+        lost = ~self.present.any(axis=1)
+        if lost.any():
+            of = f"view {self.names[0]!r} holds" if len(self.names) == 1 else "all hold"
+            raise ValueError(
+                f"{of} NaN at row {int(lost.argmax())}, in every column: nothing is "
+                "known of this sample; leave it out"
+            )
+        if not missing:
+            row, view = (int(i) for i in np.argwhere(~self.present)[0])
+            raise ValueError(
+                f"view {self.names[view]!r} holds NaN at row {row}, in every column: "
+                "the sample misses this view, and here each needs all; leave such "
+                "samples out, or fill in what is missing"
+            )
+
+    def check_numbers(self) -> None:
+        """The same, whichever views a sample misses."""
+        self._files.check()
         if self.values_checked:
             return
+        complete = True
         for name, array in self.items():
             for start, block in _scan(array):
                 bad = ~np.isfinite(block)
+                if not bad.any():
+                    continue
+                bad &= ~np.isnan(block).all(axis=1, keepdims=True)
                 if bad.any():
                     row, column = (int(i) for i in np.argwhere(bad)[0])
                     value = np.asarray(array[start + row, column])
                     shown = "NaN" if np.isnan(value) else f"{value}"
+                    cure = "remove or replace them"
+                    if np.isnan(value):
+                        cure += "; a sample that misses a view is a whole row of NaN"
                     raise ValueError(
                         f"view {name!r} holds {shown} at row {start + row}, column "
                         f"{column}; NaN, inf and values beyond float32 cannot be used: "
-                        "remove or replace them"
+                        f"{cure}"
                     )
+                complete = False
+        self.mark_checked(complete=complete)
         self.values_checked = all(map(_is_read_only, self._arrays.values()))
 
+    def mark_checked(self, *, complete: bool) -> None:
+        """Take the values as checked; ``complete`` says that no view is missing."""
+        self.values_checked = True
+        self._present = None if complete else "unknown"
+
     def check_spread(self) -> None:
-        """Refuse a view in which all samples are the same."""
-        for name, array in self.items():
-            first = np.asarray(array[:1], dtype=np.float32)  # as training sees it
-            if all((block == first).all() for _, block in _scan(array)):
+        """Refuse a view in which all samples are the same, or that none has."""
+        self._files.check()
+        for (name, array), count in zip(self.items(), self.counts, strict=True):
+            if count == 0:
                 raise ValueError(
-                    f"view {name!r} is constant: all {len(array)} rows are equal, so "
+                    f"view {name!r} holds NaN at row 0 and in all others: no sample "
+                    "has it; leave it out"
+                )
+            row = int(np.argmax(_there(array)))
+            first = np.asarray(array[row : row + 1], np.float32)  # as training sees it
+            if all(_alike(block, first) for _, block in _scan(array)):
+                raise ValueError(
+                    f"view {name!r} is constant: all {count} rows are equal, so "
                     "it cannot tell samples apart; leave it out"
                 )
 
@@ -202,6 +290,21 @@ def _not_fitted(names: Sequence[str], widths: Sequence[int], fault: str) -> str:
     pairs = zip(names, widths, strict=True)
     listed = ", ".join(f"{name} ({width} columns)" for name, width in pairs)
     return f"the model was fitted on the views {listed}; {fault}"
+
+
+def _there(array: Array) -> NDArray[np.bool_]:
+    """Which rows are there; the others are NaN, as their first column tells."""
+    if array.dtype.kind != "f":
+        return np.ones(len(array), dtype=bool)
+    step = max(1, _SCAN_VALUES // array.shape[1])
+    starts = range(0, len(array), step)
+    parts = [np.isnan(np.asarray(array[i : i + step, 0])) for i in starts]
+    return ~np.concatenate(parts)
+
+
+def _alike(block: Float, row: Float) -> bool:
+    """Whether all rows that are there equal this one."""
+    return bool(((block == row).all(axis=1) | np.isnan(block[:, 0])).all())
 
 
 def _scan(array: Array) -> Iterator[tuple[int, Float]]:
@@ -213,105 +316,14 @@ def _scan(array: Array) -> Iterator[tuple[int, Float]]:
         yield start, block
 
 
-def _named_arrays(
-    views: Views | Mapping[str, Any] | Sequence[Any] | Array,
-    view_sizes: Sequence[int] | None,
-) -> dict[str, Array]:
+def _files_of(views: object, arrays: Mapping[str, Any]) -> Unchanged:
+    """Of memory maps; what may be written to by way of its map is not watched."""
     if isinstance(views, Views):
-        named: dict[str, Any] = dict(views.items())
-    elif hasattr(views, "tocsr"):  # some sparse matrices are mappings, too
-        return {"view0": _as_matrix("view0", views)}
-    elif isinstance(views, Mapping):
-        named = dict(views)
-    elif is_list_of_views(views):
-        named = {f"view{i}": array for i, array in enumerate(views)}
-    else:
-        array = _as_matrix("X", views)
-        if view_sizes is None:
-            return {"view0": array}
-        return _cut(array, view_sizes)
-    if view_sizes is not None:
-        raise ValueError(
-            "view_sizes cuts one 2-D array into views; the input has "
-            f"{len(named)} separate views already"
-        )
-    if not named:
-        raise ValueError("no views given; at least one is needed")
-    for name in named:
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"a view's name must be a non-empty string, got {name!r}")
-    named = _aligned(named)
-    return {name: _as_matrix(name, array) for name, array in named.items()}
-
-
-def _aligned(named: dict[str, Any]) -> dict[str, Any]:
-    """pandas DataFrames in the order of the first one's index, others as they are."""
-    frames = {k: v for k, v in named.items() if hasattr(v, "reindex")}
-    if not frames:
-        return named
-    (first, index), *others = [(name, frame.index) for name, frame in frames.items()]
-    for name, other in others:
-        if index.equals(other):
-            continue
-        repeated = index[index.duplicated()].append(other[other.duplicated()])
-        apart = index.symmetric_difference(other)
-        for labels, fault in ((repeated, "is repeated"), (apart, "is not in both")):
-            if len(labels):
-                raise ValueError(
-                    f"the rows of views {first!r} and {name!r} cannot be matched: the "
-                    f"row label {labels[0]!r} {fault}; give both the same index, or "
-                    "reset_index(drop=True) where their rows are in the same order"
-                )
-        named = {**named, name: frames[name].reindex(index)}
-    return named
+        return views._files
+    maps = [array for array in arrays.values() if isinstance(array, np.memmap)]
+    return Unchanged(m.filename for m in maps if m.filename and m.mode == "r")
 
 
 def _is_read_only(array: Any) -> bool:
     on_disk = getattr(array, "stays_on_disk", False)
     return bool(on_disk or not array.flags.writeable)
-
-
-def is_list_of_views(views: Any) -> bool:
-    """Whether this is a list of matrices rather than one matrix written as a list."""
-    if not isinstance(views, list | tuple):
-        return False
-    return not views or any(hasattr(v, "shape") and len(v.shape) > 1 for v in views)
-
-
-def _cut(array: Array, view_sizes: Sequence[int]) -> dict[str, Array]:
-    try:
-        sizes = [operator.index(size) for size in view_sizes]
-    except TypeError:
-        sizes = []
-    if not sizes or min(sizes) < 1 or sum(sizes) != array.shape[1]:
-        raise ValueError(
-            f"view_sizes {view_sizes!r} must be whole positive numbers that add up to "
-            f"the {array.shape[1]} columns of X"
-        )
-    edges = np.cumsum([0, *sizes])
-    return {f"view{i}": array[:, a:b] for i, (a, b) in enumerate(pairwise(edges))}
-
-
-def _as_matrix(name: str, array: Any) -> Array:
-    if hasattr(array, "tocsr") or getattr(array, "is_sparse", False):
-        raise ValueError(f"view {name!r} is a sparse matrix; pass a dense array")
-    if hasattr(array, "detach"):  # a torch tensor, without importing torch
-        array = array.detach().cpu()
-        array = (
-            array.float() if str(array.dtype) == "torch.bfloat16" else array
-        ).numpy()
-    stays = isinstance(array, np.ndarray) or getattr(array, "stays_on_disk", False)
-    matrix: Array = array if stays else np.asarray(array)
-    if matrix.ndim != 2:
-        raise ValueError(
-            f"view {name!r} has shape {matrix.shape}; expected samples x features (2-D)"
-        )
-    if matrix.dtype.kind not in "fiub":
-        raise ValueError(
-            f"view {name!r} holds {matrix.dtype}, not real numbers; convert it first"
-        )
-    if matrix.shape[1] == 0:
-        raise ValueError(f"view {name!r} has no columns (shape {matrix.shape})")
-    if matrix.shape[0] == 0:
-        raise ValueError(f"view {name!r} has no rows (shape {matrix.shape})")
-    return matrix

@@ -13,7 +13,8 @@ is certified when all that was passed over was passed over for that reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -39,9 +40,22 @@ class Graph(NamedTuple):
     certified: Tensor  # (m,) bool
 
 
+Task = Callable[[], tuple[Tensor, ...]]
+Spread = Callable[[Sequence[Task]], Iterable[tuple[Tensor, ...]]]
+
+
+def _one_by_one(tasks: Sequence[Task]) -> Iterator[tuple[Tensor, ...]]:
+    return (task() for task in tasks)
+
+
 @torch.no_grad()
 def attention_by_cells(
-    linear: Linear, alpha: float, self_loops: bool, *, most: int | None = None
+    linear: Linear,
+    alpha: float,
+    self_loops: bool,
+    *,
+    most: int | None = None,
+    spread: Spread = _one_by_one,
 ) -> Graph:
     """The attention graph of samples among each other, (n, n), without all its scores.
 
@@ -56,6 +70,9 @@ def attention_by_cells(
     most : int, optional
         Cells that each block of queries looks into at most; rows for which that was
         not enough are not certified. Without, all rows are exact.
+    spread : callable
+        Computes tasks and gives their results in order; several processes may share
+        them.
     """
     n = len(linear.keys)
     factor = score_scale(linear.keys.shape[1], alpha)
@@ -63,21 +80,25 @@ def attention_by_cells(
     if linear.gate is not None:
         queries = queries * linear.gate[:, None]
     own = None if self_loops else torch.arange(n, device=queries.device)
-    blocks, certified = [], torch.empty(n, dtype=torch.bool, device=queries.device)
-    counts = torch.empty(n, dtype=torch.int64, device=queries.device)
-    for found in Cells(linear.keys).above(queries, _one_below, most=most, exclude=own):
-        b = len(found.queries)
+    cells = Cells(linear.keys)
+
+    def projected(block: Tensor) -> tuple[Tensor, ...]:
+        found = cells.above(queries, block, _one_below, most=most, exclude=own)
+        b = len(block)
         tops = found.scores.new_full((b,), -torch.inf)
         tops.scatter_reduce_(0, found.rows, found.scores, "amax")
         below = found.scores - tops[found.rows]
         inside, weights = project_survivors(found.rows, below, b, alpha)
-        rows = found.rows[inside]
-        counts[found.queries] = torch.bincount(rows, minlength=b)
-        certified[found.queries] = found.certified
-        blocks.append((found.queries[rows], found.keys[inside], weights))
-    rows, cols, weights = (torch.cat(part) for part in zip(*blocks, strict=True))
+        rows = block[found.rows[inside]]
+        return rows, found.keys[inside], weights, block[found.certified]
+
+    tasks = [partial(projected, block) for block in cells.blocks(queries)]
+    parts = zip(*map(list, spread(tasks)), strict=True)
+    rows, cols, weights, exact = (torch.cat(part) for part in parts)
     order = (rows * n + cols).argsort()
-    crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    crow = torch.cat([rows.new_zeros(1), torch.bincount(rows, minlength=n).cumsum(0)])
+    certified = torch.zeros(n, dtype=torch.bool, device=rows.device)
+    certified[exact] = True
     return Graph(CSR(crow, cols[order], weights[order], (n, n)), certified)
 
 
@@ -89,7 +110,6 @@ def _one_below(scores: Tensor) -> Tensor:
 class Above(NamedTuple):
     """What scores above the need of its row, by row, for a block of queries."""
 
-    queries: Tensor  # (b,) their positions
     rows: Tensor  # (m,) rising, 0 … b − 1
     keys: Tensor  # (m,) positions of keys
     scores: Tensor  # (m,)
@@ -120,47 +140,41 @@ class Cells:
         self.radii = away.new_zeros(count).scatter_reduce_(0, self.cell, away, "amax")
         self.longest = float(keys.norm(dim=1).max())
 
+    def blocks(self, queries: Tensor) -> tuple[Tensor, ...]:
+        """Positions of queries (m, D) that are near each other, each query once."""
+        near = nearest_centre(queries, self.centres, by_product=True)
+        return torch.split(near.argsort(stable=True), _BLOCK_ROWS)
+
     def above(
         self,
         queries: Tensor,
+        block: Tensor,
         need: Callable[[Tensor], Tensor],
         *,
         least: int = 1,
         most: int | None = None,
         exclude: Tensor | None = None,
-    ) -> Iterator[Above]:
-        """For each query the keys whose score is above its need.
-
-        Blocks of queries near each other, each query once.
+    ) -> Above:
+        """The keys whose score with a query of the block is above its need.
 
         Parameters
         ----------
         queries : Tensor of shape (m, D)
+        block : Tensor of shape (b,)
+            Positions of the queries that are asked about.
         need : callable
             From scores of each query with some keys, (b, k), −inf where there is none,
             to a score that no key below counts with, (b,). More keys must not lower it.
         least : int, default=1
             How many keys ``need`` has to see.
         most : int, optional
-            Cells that a block looks into at most, the most promising first; without,
-            as many as it takes, and every row is certified.
+            Cells that are looked into at most, the most promising first; without, as
+            many as it takes, and every row is certified.
         exclude : Tensor of shape (m,), optional
             The one key that each query may not see.
         """
-        near = nearest_centre(queries, self.centres, by_product=True)
-        for block in torch.split(near.argsort(stable=True), _BLOCK_ROWS):
-            own = None if exclude is None else exclude[block]
-            yield self._block(queries[block], block, need, least, most, own)
-
-    def _block(
-        self,
-        q: Tensor,
-        positions: Tensor,
-        need: Callable[[Tensor], Tensor],
-        least: int,
-        most: int | None,
-        exclude: Tensor | None,
-    ) -> Above:
+        q = queries[block]
+        exclude = None if exclude is None else exclude[block]
         to_centres = q @ self.centres.T  # (b, cells)
         length = q.norm(dim=1, keepdim=True)
         bound = to_centres + length * (self.radii + _SLACK * self.longest)
@@ -188,7 +202,7 @@ class Cells:
             rows, keys, scores = rows[others], keys[others], scores[others]
         order = rows.argsort(stable=True)
         certified = ~(wanted & ~visited).any(dim=1)
-        return Above(positions, rows[order], keys[order], scores[order], certified)
+        return Above(rows[order], keys[order], scores[order], certified)
 
     def _first(self, to_centres: Tensor, least: int) -> Tensor:
         """Cells, as (cells,) of bool, with the best centre of each query in them, and

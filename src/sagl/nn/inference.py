@@ -21,7 +21,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sagl.nn.entmax import entmax_rows
+from sagl.nn.entmax import entmax_of_largest, entmax_rows
+from sagl.nn.missing import present_in, projected, said, shared, without_nan
 from sagl.nn.neighbours import unit_rows
 from sagl.nn.network import (
     Linear,
@@ -40,7 +41,10 @@ _MAX_ROWS = 256
 
 @torch.no_grad()
 def anchor_features(network: Network, features: Sequence[Tensor]) -> list[Tensor]:
-    """z of each view, (n, D) in float32, for raw features of n samples."""
+    """z of each view, (n, D) in float32, for raw features of n samples.
+
+    A row of NaN where a sample misses the view.
+    """
     anchors = []
     for view, h in zip(network.view_networks, features, strict=True):
         encoder = _in_float64(view).encoder
@@ -97,6 +101,7 @@ class Answer(NamedTuple):
 
     q: Tensor  # (n, C) probability of each cluster, all views together
     p: list[Tensor]  # per view (n, C), the representations
+    present: Tensor | None = None  # (n, L) which views are there, if some are missing
 
 
 class Predictor:
@@ -106,7 +111,7 @@ class Predictor:
     ----------
     network : Network
     anchors : sequence of Tensors of shape (a, D)
-        Linear features z of the anchors, one tensor per view.
+        Linear features z of the anchors, one tensor per view; rows of NaN are missing.
     labels : Tensor of shape (a,), optional
         The clusters of the anchors, for a network with heads.
     voters : Voters, optional
@@ -124,7 +129,9 @@ class Predictor:
         self.device = _float64_device(next(network.parameters()).device)
         self.views = [_in_float64(view) for view in network.view_networks]
         self.vote = network.vote
-        self.anchors = [z.to(self.device, torch.float64) for z in anchors]
+        z = [z.to(self.device, torch.float64) for z in anchors]
+        self._present = present_in(z)  # which anchors have which view
+        self.anchors = [without_nan(of_view) for of_view in z]
         with torch.no_grad():
             self.keys = [
                 z if view.graph == "identity" else exact_matmul(z, view.V)
@@ -155,25 +162,64 @@ class Predictor:
             votes = self._votes([unit_rows(h)[:n] for h in rows], self.voters)
             logits[:, :n] += self.voters.weight * votes
         q = self.vote(torch.log_softmax(logits, dim=-1))
-        return Answer(q[:n], [view[:n] for view in p])
+        return Answer(q[:n], [view[:n] for view in p], present_in(features))
 
     @torch.no_grad()
     def nearness(self, features: Sequence[Tensor]) -> Tensor:
         """How like each anchor samples are, (n, a) from −1 to 1, from raw features.
 
-        The cosine of their z, mean over views by weight: what the graph is made of,
-        without what was learned about whom to attend to. Like an answer it does not
-        depend on company.
+        The cosine of their z, mean over views by weight, of the views that both have:
+        what the graph is made of, without what was learned about whom to attend to.
+        Like an answer it does not depend on company.
         """
         n = len(features[0])
-        total: Tensor | float = 0.0
+        rows = self._block(features)
+        total = torch.zeros(len(rows[0]), len(self.anchors[0])).to(rows[0])
         for view, h, z, share in zip(
-            self.views, self._block(features), self.anchors, self.shares, strict=True
+            self.views, rows, self.anchors, self.shares, strict=True
         ):
             new = unit_rows(view.encoder(h, exact_matmul))
-            total = total + share * exact_matmul(new, unit_rows(z).T)
-        assert isinstance(total, Tensor)
-        return total[:n]
+            total += share * exact_matmul(without_nan(new), unit_rows(z).T)
+        weight = self._weight_in_common(present_in(rows))
+        return (total if weight is None else total / weight)[:n]
+
+    def _weight_in_common(self, present: Tensor | None) -> Tensor | None:
+        """How much the views count that samples, (n, L), share with anchors, (n, a)."""
+        theirs = self._present
+        if present is None and theirs is None:
+            return None
+        everyone = torch.ones(1, len(self.views), dtype=torch.bool, device=self.device)
+        ours = everyone if present is None else present
+        theirs = everyone if theirs is None else theirs
+        weight = torch.zeros(len(ours), len(theirs)).to(self.anchors[0])
+        for i, share in enumerate(self.shares):  # one by one: no order of sums
+            weight += share * (ours[:, i, None] & theirs[:, i])
+        whole = ours.all(dim=1)[:, None] & theirs.all(dim=1)
+        # With nothing in common they are as alike as samples are on average.
+        return (weight / sum(self.shares)).masked_fill(whole | (weight == 0), 1.0)
+
+    @torch.no_grad()
+    def attended(self, features: Sequence[Tensor]) -> Tensor:
+        """How much samples attend to each anchor, (n, a), from raw features.
+
+        By all views together; in a network without heads the mean of the views, where
+        rows lack what a sample attends to itself. Like an answer it does not depend on
+        company.
+        """
+        linear = [
+            view.linear(h, exact_matmul)
+            for view, h in zip(self.views, self._block(features), strict=True)
+        ]
+        if self.views[0].graph == "identity":
+            shape = (self.block_rows, len(self.anchors[0]))
+            A = torch.zeros(shape, dtype=torch.float64, device=self.device)
+        elif self.network.has_heads:
+            A = self.attention(linear)
+        else:
+            rows = zip(self.views, linear, self.keys, strict=True)
+            graphs = [self._with_itself(*row)[:, :-1] for row in rows]
+            A = torch.stack(graphs).mean(dim=0)
+        return A[: len(features[0])]
 
     @property
     def shares(self) -> list[float]:
@@ -227,16 +273,22 @@ class Predictor:
             if view.graph == "identity":
                 out.append(z + z + view.bias)
                 continue
-            to_itself = self._scores(new, new.keys, own=True)
-            scores = torch.cat([self._scores(new, keys), to_itself], dim=1)
-            A = entmax_rows(scores, view.alpha)  # (rows, a + 1)
+            A = self._with_itself(view, new, keys)
             aggregated = exact_mean(A[:, :-1], z_anchors) + A[:, -1:] * z
             out.append(aggregated + z + view.bias)
         return out
 
+    def _with_itself(self, view: ViewNetwork, new: Linear, keys: Tensor) -> Tensor:
+        """A of new samples to the anchors and each to itself, (rows, a + 1)."""
+        to_itself = self._scores(new, new.keys, own=True)
+        scores = torch.cat([self._scores(new, keys), to_itself], dim=1)
+        return entmax_rows(scores, view.alpha)
+
     def _by_heads(self, linear: Sequence[Linear]) -> list[Tensor]:
         """What the heads say, and the clusters of the anchors attended to."""
-        p = [new.values + v.bias for v, new in zip(self.views, linear, strict=True)]
+        values = torch.stack([new.values for new in linear])
+        bias = torch.stack([view.bias for view in self.views])[:, None]
+        p = list(said(values, bias, self._weights))
         if self.views[0].graph == "identity":
             return p
         A = self.attention(linear)
@@ -245,11 +297,21 @@ class Predictor:
         return [said + votes for said in p]
 
     def attention(self, linear: Sequence[Linear]) -> Tensor:
-        """A of new samples to the anchors, by all views together, (rows, a)."""
-        weights = self.network.view_weights.to(self.device, torch.float64)
-        together = side_by_side(linear, weights)
+        """A of new samples to the anchors, by all views together, (rows, a).
+
+        Nobody attends to an anchor with which no view is shared.
+        """
+        together = side_by_side(linear, self._weights)
         scores = self._scores(together, self.keys[0])
-        return entmax_rows(scores, self.views[0].alpha)
+        alpha = self.views[0].alpha
+        common = shared(present_in([new.keys for new in linear]), self._present)
+        if common is None:
+            return entmax_of_largest(scores, alpha)
+        return projected(scores, common, alpha)
+
+    @property
+    def _weights(self) -> Tensor:
+        return self.network.view_weights.to(self.device, torch.float64)
 
     def _scores(self, new: Linear, keys: Tensor, own: bool = False) -> Tensor:
         """Of new samples with keys (a, D), or each with its ``own`` of keys (rows, D).

@@ -13,6 +13,7 @@ from sagl.nn.attention import attend, check_dropout
 from sagl.nn.encoder import LinearEncoder, Product
 from sagl.nn.entmax import check_alpha
 from sagl.nn.gate import GateForm, SparsityGate, row_factor
+from sagl.nn.missing import hidden, present_in, said, weight_there, without_nan
 from sagl.nn.ranks import ALONE, Ranks, SharedBatch
 
 # Rows of a batch's graph that are counted for its sparsity.
@@ -58,7 +59,8 @@ def side_by_side(views: Sequence[Linear], weights: Tensor) -> Linear:
     """All views as one, whose score of a pair is the weighted sum of theirs.
 
     What one view takes for near by chance, the others correct. ``attend`` divides by
-    the root of the width, which here is that of all views together.
+    the root of the width, which here is that of all views together. A view that a
+    sample misses adds nothing to its scores, and the others count for it.
     """
     width = sum(view.queries.shape[1] for view in views)
     queries = []
@@ -68,7 +70,12 @@ def side_by_side(views: Sequence[Linear], weights: Tensor) -> Linear:
         queries.append(view.queries * (scale * gate))
     values = torch.stack([view.values for view in views]).mean(dim=0)
     keys = torch.cat([view.keys for view in views], dim=1)
-    return Linear(values, torch.cat(queries, dim=1), keys, None)
+    asked = torch.cat(queries, dim=1)
+    present = present_in([view.keys for view in views])
+    if present is not None:
+        asked = without_nan(asked) / weight_there(present, weights)[:, None]
+        keys = without_nan(keys)
+    return Linear(values, asked, keys, None)
 
 
 class ViewNetwork(nn.Module):
@@ -312,7 +319,7 @@ class Network(nn.Module):
         bias = torch.stack([view.bias for view in views])[:, None]
         if self.has_heads:
             values = torch.stack([view.values for view in linear])  # (L, n, C)
-            p = values + bias
+            p = said(values, bias, self.view_weights)
             if views[0].graph != "identity":
                 together = self.together(linear)
                 q = torch.softmax(p.mean(dim=0), dim=-1)
@@ -335,17 +342,22 @@ class Network(nn.Module):
         clusters: Tensor,
         generator: torch.Generator | None = None,
         batch: SharedBatch | None = None,
+        present: Tensor | None = None,
     ) -> Tensor:
         """log q of each view, (L, n, C), as the known clusters of neighbours say it.
 
         ``clusters`` are rows (n, C) that sum to one. The weights are the softmax of the
         scores, not their sparse projection: its gradient would not reach a neighbour
         that has no weight yet. Of a ``batch`` that processes share, ``clusters`` are
-        those of all rows, features and log q those of own rows.
+        those of all rows, features and log q those of own rows. Where ``present``,
+        (n, L), says that a sample misses a view, nobody attends to it there.
         """
         q = []
-        for view, h in zip(self.view_networks, features, strict=True):
+        for i, (view, h) in enumerate(zip(self.view_networks, features, strict=True)):
             linear = view.linear(h)
+            if present is not None:
+                queries, keys = hidden(linear.queries, linear.keys, present[:, i])
+                linear = linear._replace(queries=queries, keys=keys)
             if batch is not None:
                 (keys,) = batch.gather(linear.keys)
                 linear = linear._replace(keys=keys)

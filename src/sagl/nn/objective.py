@@ -2,7 +2,8 @@
 
 Every term takes log q of all views: a tensor of shape (L, n, C), or L tensors (n, C).
 Of a ``batch`` that processes share they are those of own rows, and a term is that of
-the whole batch, with its gradient with respect to own rows.
+the whole batch, with its gradient with respect to own rows. Where ``present``, (n, L),
+says that a sample misses a view, what the view says of it does not count.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def pseudo_label(
     labels: Tensor,
     form: PseudoLabelForm = "log",
     batch: SharedBatch | None = None,
+    present: Tensor | None = None,
 ) -> Tensor:
     """Pull each view towards the consensus ``labels`` (eq. pred_loss).
 
@@ -44,14 +46,16 @@ def pseudo_label(
     check_choice("pseudo-label form", form, PseudoLabelForm)
     if form == "linear":
         chosen = chosen.exp()
-    return -_row_mean(chosen, batch, dim=1).sum()
+    return -_view_mean(chosen, batch, present).sum()
 
 
 def diversity(
-    log_q: Tensor | Sequence[Tensor], batch: SharedBatch | None = None
+    log_q: Tensor | Sequence[Tensor],
+    batch: SharedBatch | None = None,
+    present: Tensor | None = None,
 ) -> Tensor:
     """Negative entropy of the batch's mean assignment, summed over the views."""
-    mean_q = _row_mean(stacked(log_q).exp(), batch, dim=1)  # (L, C)
+    mean_q = _view_mean(stacked(log_q).exp(), batch, present)  # (L, C)
     # An empty cluster's share can round to 0, where the logarithm has no gradient.
     smallest = torch.finfo(mean_q.dtype).tiny
     return (mean_q * mean_q.clamp(min=smallest).log()).sum()
@@ -61,6 +65,7 @@ def alignment(
     log_q: Tensor | Sequence[Tensor],
     form: AlignmentForm = "symmetric",
     batch: SharedBatch | None = None,
+    present: Tensor | None = None,
 ) -> Tensor:
     """Cross-entropy between the views' assignments, over pairs of views.
 
@@ -70,12 +75,29 @@ def alignment(
     check_choice("alignment form", form, AlignmentForm)
     log_q = stacked(log_q)
     q = log_q.exp()
+    if present is not None:  # a pair of views counts for samples that have both
+        there = present.T[..., None]
+        log_q, q = log_q * there, q * there
     if form == "symmetric":
         # All ordered pairs at once: every view with the sum of all, less itself.
         others = log_q.sum(dim=0, keepdim=True) - log_q
     else:
         others = log_q.cumsum(dim=0) - log_q  # the views before it
     return -_row_mean((q * others).sum(dim=(0, 2)), batch, dim=0)
+
+
+def _view_mean(x: Tensor, batch: SharedBatch | None, present: Tensor | None) -> Tensor:
+    """The mean of each view, (L, ·), over the samples of (L, n, ·) that have it.
+
+    Zero where fewer than two have it: one alone has nobody to attend to.
+    """
+    if present is None:
+        return _row_mean(x, batch, dim=1)
+    there = present.T[..., None]
+    total, count = (x * there).sum(dim=1), there.sum(dim=1).to(x)
+    if batch is not None:
+        total, count = batch.sum(total), batch.sum(count)
+    return torch.where(count > 1, total / count.clamp_min(1), 0.0)
 
 
 def _row_mean(x: Tensor, batch: SharedBatch | None, dim: int) -> Tensor:
@@ -123,16 +145,17 @@ class Objective:
         log_q: Tensor | Sequence[Tensor],
         target: Tensor | None = None,
         batch: SharedBatch | None = None,
+        present: Tensor | None = None,
     ) -> Loss:
         """The loss; its pseudo-label term aims at the consensus, or a target (n,)."""
         log_q = stacked(log_q)
         labels = consensus(log_q)
         aim = labels if target is None else target
-        label = pseudo_label(log_q, aim, self.pseudo_label_form, batch)
-        spread = diversity(log_q, batch)
+        label = pseudo_label(log_q, aim, self.pseudo_label_form, batch, present)
+        spread = diversity(log_q, batch, present)
         if self.diversity_count == "pairs":
             spread = spread * max(1, len(log_q) - 1)
-        agreement = alignment(log_q, self.alignment_form, batch)
+        agreement = alignment(log_q, self.alignment_form, batch, present)
         total = label + self.gamma * spread + self.beta * agreement
         return Loss(total, label, spread, agreement, labels)
 

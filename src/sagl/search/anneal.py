@@ -24,8 +24,16 @@ import torch
 from torch import Tensor
 
 from sagl.nn.sparse import CSR, multiply
+from sagl.search.constraints import Constraints
 from sagl.search.evidence import log_odds
-from sagl.search.space import Space, affinity, mean_of, one_hot, row_stochastic
+from sagl.search.space import (
+    Space,
+    affinity,
+    deviations,
+    mean_of,
+    one_hot,
+    row_stochastic,
+)
 
 Sizes = Literal["balanced", "any"]  # of clusters
 
@@ -43,10 +51,12 @@ def anneal(
     hot: float | None = None,
     first_graph: float = 0.4,
     sizes: Sizes = "balanced",
+    held: Constraints | None = None,
 ) -> Tensor:
     """Labels (n,) that soft labels Y, (n, C), condense to.
 
-    ``first_graph`` is the share of the steps after which the graph of z joins.
+    ``first_graph`` is the share of the steps after which the graph of z joins; what is
+    ``held`` is kept to in each step.
     """
     steps = steps or space.config.steps
     hot, cold = hot or space.config.hot, space.config.cold
@@ -55,12 +65,18 @@ def anneal(
     every = max(1, -(-(steps - first) // _NEW_GRAPHS))
     for step in range(steps):
         centred = Y - Y.mean(dim=0)
-        z = [fit.left_out(centred) for fit in space.fits]
+        targets = centred if held is None else centred * held.emphasis[:, None]
+        z = [fit.left_out(targets) for fit in space.fits]
         if step >= first and (step - first) % every == 0:
             graph = _with_graph_of(z, space)
-        p = _representations(space, z, graph, centred, sizes)
-        Y = _sinkhorn_assignment(p, hot * (cold / hot) ** (step / steps), sizes)
-    return Y.argmax(dim=1)
+        p = _representations(space, z, graph, centred, sizes, targets)
+        temperature = hot * (cold / hot) ** (step / steps)
+        if held is None:
+            Y = _sinkhorn_assignment(p, temperature, sizes)
+            continue
+        Y = _sinkhorn_assignment(held.within(p), temperature, sizes, held.shares)
+        Y = held.kept_apart(Y)
+    return Y.argmax(dim=1) if held is None else held.decided(Y)
 
 
 def reanneal(
@@ -70,6 +86,7 @@ def reanneal(
     *,
     steps: int | None = None,
     sizes: Sizes = "balanced",
+    held: Constraints | None = None,
 ) -> Tensor:
     """Labels (n,) that labels (n,) condense to when they are warmed up a little."""
     config = space.config
@@ -80,6 +97,7 @@ def reanneal(
         steps=steps or round(_AGAIN * config.steps),
         first_graph=0.0,
         sizes=sizes,
+        held=held,
     )
 
 
@@ -137,28 +155,44 @@ def outlook(
 
 
 def smoothed(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
-    """Labels as soft labels that annealing can still change."""
+    """Labels as soft labels that annealing can still change; −1 is any cluster."""
     given_up = space.config.smoothing
-    return (1 - given_up) * one_hot(labels, n_clusters) + given_up / n_clusters
+    unknown = None
+    if space.present is not None:
+        unknown, labels = (labels < 0)[:, None], labels.clamp_min(0)
+    Y = (1 - given_up) * one_hot(labels, n_clusters) + given_up / n_clusters
+    return Y if unknown is None else Y.masked_fill_(unknown, 1 / n_clusters)
 
 
 def _representations(
-    space: Space, z: Sequence[Tensor], graph: CSR, centred: Tensor, sizes: Sizes
+    space: Space,
+    z: Sequence[Tensor],
+    graph: CSR,
+    centred: Tensor,
+    sizes: Sizes,
+    targets: Tensor | None = None,
 ) -> Tensor:
     """Clusters brought to one scale: of unit deviation, or as log odds.
 
-    Log odds are taken as they are at the lowest temperature.
+    Log odds are taken as they are at the lowest temperature. ``targets`` are what
+    others learn from, if not the centred soft labels.
     """
-    p = space.mean(z) + space.config.graph_weight * multiply(graph, centred)
+    targets = centred if targets is None else targets
+    p = space.said(z) + space.config.graph_weight * multiply(graph, targets)
     if sizes == "any":
         above = centred - centred.amin(dim=0)
         member = above / above.amax(dim=0).clamp_min(1e-9)
         return space.config.cold * log_odds(p, member)
-    return p / p.std(dim=0).clamp_min(1e-6)
+    return p / deviations(p)
 
 
-def _sinkhorn_assignment(p: Tensor, temperature: float, sizes: Sizes) -> Tensor:
-    """softmax; for balanced sizes, shares brought close to equal (Sinkhorn's steps)."""
+def _sinkhorn_assignment(
+    p: Tensor, temperature: float, sizes: Sizes, shares: Tensor | None = None
+) -> Tensor:
+    """softmax; for balanced sizes, shares brought close to equal (Sinkhorn's steps).
+
+    Or to ``shares``, (C,), of sum one.
+    """
     Y = torch.softmax(p / temperature, dim=1)
     if sizes == "any":
         return Y
@@ -166,12 +200,15 @@ def _sinkhorn_assignment(p: Tensor, temperature: float, sizes: Sizes) -> Tensor:
     of_rows = Y.new_ones(n)
     for _ in range(_BALANCE_ROUNDS):  # scales of columns and rows, not their products
         of_columns = 1 / (of_rows @ Y * (C / n)).clamp_min_(1e-12)
+        if shares is not None:
+            of_columns *= C * shares
         of_rows = 1 / (Y @ of_columns)
     return Y.mul_(of_columns).mul_(of_rows[:, None])
 
 
 def _with_graph_of(z: Sequence[Tensor], space: Space) -> CSR:
     """Half the graph of the features, half that of the linear features z."""
-    scaled = [part / part.std(dim=0).clamp_min(1e-6) for part in z]
-    learned = affinity(space.side_by_side(scaled), space.neighbours)
+    pairs = zip(space.fits, z, strict=True)
+    scaled = [part / deviations(fit.of(part)) for fit, part in pairs]
+    learned = affinity(space.side_by_side(scaled), space.neighbours, space.present)
     return mean_of(space.graph, row_stochastic(learned))

@@ -92,7 +92,9 @@ def search(
         place = places[start % len(places)]
         labels = centre_labels(place, C, (seed + start) % 2**32)
         labels = anneal(place, smoothed(place, labels, C))
-        return labels if place is space else reanneal(space, labels, C)
+        if place is space:
+            return labels
+        return reanneal(space, place.everywhere(labels), C)
 
     for labels in keep.each([partial(from_centres, start) for start in range(starts)]):
         enter(labels, "k-means, annealed", own_start=True)

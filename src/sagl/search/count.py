@@ -25,12 +25,14 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
+from sagl.nn.missing import without_nan
 from sagl.nn.neighbours import unit_rows
 from sagl.schema import check, parse_json
 from sagl.search.anneal import anneal, reanneal
 from sagl.search.proposals import spectral_labels
+from sagl.search.ridge import Ridge
 from sagl.search.score import graph_information, guesses, mutual_information
-from sagl.search.space import Ridge, Space, one_hot
+from sagl.search.space import Space, one_hot
 from sagl.storage import write_json
 from sagl.training.distributed import from_first, ranks, spread
 
@@ -86,6 +88,10 @@ class ClusterCount(NamedTuple):
     sure: bool
     curve: tuple[CountPoint, ...]
 
+    def __repr__(self) -> str:
+        tried = f"{len(self.curve)} numbers tried"
+        return f"<ClusterCount: {self.in_words()}; {tried}>"
+
     def in_words(self) -> str:
         """One line for people."""
         text = f"{self.best} clusters (between {self.low} and {self.high})"
@@ -132,12 +138,13 @@ def count_clusters(
     size = max(2, round(_RESAMPLE * n))
     resamples = [rng.permutation(n)[:size] for _ in range(_PARTITIONS)]
     near = min(_NEIGHBOURS, max(2, round(_NEIGHBOUR_SHARE * size)))
+    everyone = [without_nan(x) for x in views]
     spaces = [Space([x[rows] for x in views], near) for rows in map(np.sort, resamples)]
     fits = [[Ridge(s, _PENALTY) for s in space.spectra] for space in spaces]
     curve = []
 
     def attempt(n_clusters: int) -> tuple[Tensor]:
-        point = _try(spaces, fits, views, n_clusters, seed)
+        point = _try(spaces, fits, everyone, n_clusters, seed)
         return (torch.tensor(point, dtype=torch.float64),)
 
     for (measured,) in spread([partial(attempt, count) for count in candidates]):

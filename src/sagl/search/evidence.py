@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sagl.search.score import joint, neighbour_information
+from sagl.search.score import counted, joint, neighbour_information
 from sagl.search.space import Space, one_hot
 
 _TINY = 1e-6
@@ -52,10 +52,16 @@ def log_odds(p: Tensor, membership: Tensor) -> Tensor:
 
 
 def left_out_evidence(space: Space, labels: Tensor, n_clusters: int) -> list[Tensor]:
-    """Per view, what speaks for each cluster without the sample's own label, (n, C)."""
+    """Per view, what speaks for each cluster without the sample's own label, (n, C).
+
+    Of the samples that have the view.
+    """
     Y = one_hot(labels, n_clusters)
     centred = Y - Y.mean(dim=0)
-    return [_with_prior(space, fit.left_out(centred), Y) for fit in space.fits]
+    return [
+        _with_prior(space, fit.of(fit.left_out(centred)), fit.of(Y))
+        for fit in space.fits
+    ]
 
 
 def _with_prior(space: Space, p: Tensor, Y: Tensor) -> Tensor:
@@ -67,13 +73,18 @@ def _with_prior(space: Space, p: Tensor, Y: Tensor) -> Tensor:
 def mistaken(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
     """As ``score.confusion``, with clusters of any size told apart fairly."""
     views = left_out_evidence(space, labels, n_clusters)
-    return space.mean([joint(e.argmax(dim=1), labels, n_clusters) for e in views])
+    return space.mean(
+        [
+            counted(fit, e.argmax(dim=1), labels, n_clusters)
+            for fit, e in zip(space.fits, views, strict=True)
+        ]
+    )
 
 
 def left_out(space: Space, Y: Tensor) -> Tensor:
     """What the regressions of all views say without a sample's own cluster, (n, C)."""
     centred = Y - Y.mean(dim=0)
-    return space.mean([fit.left_out(centred) for fit in space.fits])
+    return space.said([fit.left_out(centred) for fit in space.fits])
 
 
 @torch.no_grad()
@@ -131,7 +142,8 @@ def evidence(space: Space, labels: Tensor, n_clusters: int) -> Evidence:
     entropy = -float(torch.special.xlogy(share, share).sum())
     information = neighbour_information(space, labels, n_clusters)
     views = left_out_evidence(space, labels, n_clusters)
-    for weight, e in zip(space.weights, views, strict=True):
-        own = e.log_softmax(dim=1).gather(1, labels[:, None]).clamp_min(_LEAST)
+    for weight, fit, e in zip(space.weights, space.fits, views, strict=True):
+        of = fit.of(labels)[:, None]
+        own = e.log_softmax(dim=1).gather(1, of).clamp_min(_LEAST)
         information += weight * (entropy + float(own.mean()))
     return Evidence(information, entropy, space.config.size_power)

@@ -34,6 +34,8 @@ class Journal:
         What the run is: settings and data. What another run has kept is refused.
     every_seconds : float, default=30
         The least time between two writes.
+    n_samples : int, optional
+        What is kept is refused unless it is of so many.
     """
 
     def __init__(
@@ -41,10 +43,12 @@ class Journal:
         directory: Path | None = None,
         fingerprint: dict[str, Any] | None = None,
         every_seconds: float = 30,
+        n_samples: int | None = None,
     ) -> None:
         self._path = None if directory is None else directory / FILE_NAME
         self._fingerprint = fingerprint or {}
         self._every_seconds = every_seconds
+        self._n_samples = n_samples
         self._partitions: list[Tensor] = []
         self._device: torch.device | None = None  # as they come
         self._next = 0
@@ -100,6 +104,18 @@ class Journal:
                 f"{path}: not what a search has found; remove it to start anew"
             ) from None
         check_same_run(path, saved, self._fingerprint)
+        n = self._n_samples if len(partitions.shape) and len(partitions) else None
+        C = self._fingerprint.get("n_clusters", 1 << 31)
+        if (
+            partitions.dtype != torch.int32
+            or partitions.ndim != 2
+            or n not in (None, partitions.shape[1])
+            or not ((partitions >= 0) & (partitions.long() < C)).all()
+        ):
+            raise ValueError(
+                f"{path}: damaged: it holds no partitions of the samples; remove it to "
+                "start anew"
+            )
         self._partitions = list(partitions.long())
 
     def _write(self) -> None:

@@ -15,13 +15,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from sagl.nn.missing import present_in, weight_there, without_nan
 from sagl.nn.neighbours import nearest_neighbours, unit_rows
-from sagl.nn.sparse import CSR, row_sums
+from sagl.nn.sparse import CSR, multiply, row_sums
 from sagl.search.config import SearchConfig
+from sagl.search.fill import fillers
+from sagl.search.ridge import Ridge, Spectrum
 
-# Directions whose squared length is a smaller share of the penalty than this count less
-# than a tenth of what they would without it.
-_SILENT = 0.1
+# So many samples have fewer than 2³¹ pairs; short integers are sorted in half the time.
+_SHORT_ROWS = 46_000
 _DEFAULT = SearchConfig()
 
 
@@ -33,75 +35,6 @@ class Pairs(NamedTuple):
     weight: Tensor
 
 
-class Spectrum:
-    """Principal directions of rows x, (n, d), decomposed once for all who need them."""
-
-    def __init__(self, x: Tensor) -> None:
-        self.x = x
-        n, d = x.shape
-        self._by_samples = d > n
-        self.values, self._vectors = torch.linalg.eigh(x @ x.T if d > n else x.T @ x)
-
-    def directions(self, least: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
-        """Squared lengths above ``least``, (r,), rising, and the directions, (d, r)."""
-        floor = torch.finfo(self.values.dtype).eps * self.values[-1]
-        kept = self.values > torch.clamp_min(torch.as_tensor(least).to(floor), floor)
-        values, vectors = self.values[kept], self._vectors[:, kept]
-        if self._by_samples:  # from directions among samples to those among columns
-            vectors = self.x.T @ (vectors / values.sqrt())
-        return values, vectors
-
-    def leading(self, count: int) -> Tensor:
-        """The ``count`` longest, (d, count), the longest first; zeros if there are
-        fewer."""
-        _, vectors = self.directions()
-        vectors = vectors[:, -count:].flip(1)
-        missing = count - vectors.shape[1]
-        return torch.nn.functional.pad(vectors, (0, missing))
-
-    def projected(self, count: int) -> Tensor:
-        """The rows along so many of the longest directions, (n, at most count)."""
-        return self.x if self.x.shape[1] <= count else self.x @ self.leading(count)
-
-
-class Ridge:
-    """Ridge regression on one view, for any targets.
-
-    Principal directions that the penalty all but silences are left out: labels are
-    predicted as well without them, several times as fast.
-    """
-
-    def __init__(self, spectrum: Spectrum, penalty: float) -> None:
-        self.x = x = spectrum.x  # (n, d)
-        weight = penalty * spectrum.values.sum() / len(x)
-        least = _SILENT * torch.minimum(weight, spectrum.values[-1])
-        values, vectors = spectrum.directions(least)
-        # The product of X · basis, (n, r), with its own transpose maps targets to
-        # fitted ones.
-        self._basis = vectors / (values + weight).sqrt()  # (d, r)
-        self._half = x @ self._basis
-        # How much a sample's own target counts in its prediction; below 1 by λ > 0.
-        leverage = self._half.square().sum(dim=1, keepdim=True)  # (n, 1)
-        self.leverage = leverage.clamp_(max=0.999)
-        self._others = 1 / (1 - self.leverage)
-
-    def weights(self, targets: Tensor) -> Tensor:
-        """(d, C) for targets (n, C) of mean zero."""
-        weights: Tensor = self._basis @ (self._half.T @ targets)
-        return weights
-
-    def left_out(self, targets: Tensor) -> Tensor:
-        """What the fit to all other samples predicts for each sample, (n, C).
-
-        The well-known identity of ridge regression: (ŷ − l y) / (1 − l) for a sample
-        of leverage l.
-        """
-        # Few rows times many columns: the products are several times as fast as with
-        # both transposed when there are few targets.
-        fitted: Tensor = (targets.T @ self._half @ self._half.T).T.contiguous()
-        return fitted.addcmul_(self.leverage, targets, value=-1).mul_(self._others)
-
-
 class Space:
     """Samples in one or more views, with their predictors.
 
@@ -109,7 +42,7 @@ class Space:
     ----------
     features : sequence of Tensor (n, d)
         Standardised views, or the same views on several scales, one scale after the
-        other. Only the directions of rows are used.
+        other. Only the directions of rows are used. A row of NaN is missing.
     neighbours : int
         How many each sample has in the graph.
     config : SearchConfig
@@ -117,12 +50,18 @@ class Space:
 
     Attributes
     ----------
+    present : Tensor (n, V) of bool or None
+        Which samples have which view, on each scale, if some miss one.
+    there : Tensor of bool or None
+        Of a space of one view: which samples have it, among those of the space that it
+        was made from. Others are not in it.
     attention : CSR or None
         The network's sparse attention graph, by which partitions are scored once it is
         there (``score``). Samples draw their clusters along the wider ``graph``.
     """
 
     attention: CSR | None = None
+    there: Tensor | None = None
 
     def __init__(
         self,
@@ -135,9 +74,17 @@ class Space:
         self.owners = list(range(len(features) // scales)) * scales
         views = [unit_rows(h.float()) for h in features]
         weights = [1 / len(views)] * len(views)
-        spectra = [Spectrum(x) for x in views]
+        present = present_in(views)
+        if present is None:
+            spectra = [Spectrum(x) for x in views]
+        else:
+            there = [None if one.all() else one for one in present.unbind(dim=1)]
+            spectra = [
+                Spectrum(without_nan(x), one)
+                for x, one in zip(views, there, strict=True)
+            ]
         fits = [Ridge(s, config.penalty) for s in spectra]
-        self._set(spectra, fits, weights, neighbours)
+        self._set(spectra, fits, weights, neighbours, present)
 
     def _set(
         self,
@@ -145,7 +92,9 @@ class Space:
         fits: list[Ridge],
         weights: list[float],
         neighbours: int,
+        present: Tensor | None,
     ) -> None:
+        self.present = present
         self.spectra = spectra
         self.views = [spectrum.x for spectrum in spectra]
         self.fits = fits
@@ -159,7 +108,7 @@ class Space:
     @cached_property
     def affinity(self) -> CSR:
         """Who is near whom, all views together, (n, n), symmetric."""
-        return affinity(self.side_by_side(self.views), self.neighbours)
+        return affinity(self.side_by_side(self.views), self.neighbours, self.present)
 
     @cached_property
     def graph(self) -> CSR:
@@ -177,15 +126,38 @@ class Space:
     def only(self, view: int, scale: int | None = None) -> Space:
         """The same samples as one view shows them, on all its scales or on one.
 
-        Made once, however views count.
+        Without those that miss it. Made once, however views count.
         """
         kept = [i for i, owner in enumerate(self.owners) if owner == view]
         kept = kept if scale is None else [kept[scale]]
         if len(kept) == len(self.views):
             return self
         if tuple(kept) not in self._alone:
-            self._alone[tuple(kept)] = self._like(kept, [1 / len(kept)] * len(kept))
+            self._alone[tuple(kept)] = self._one_view(kept)
         return self._alone[tuple(kept)]
+
+    def _one_view(self, kept: Sequence[int]) -> Space:
+        there = self.spectra[kept[0]].there
+        if there is None:
+            space = self._like(kept, [1 / len(kept)] * len(kept))
+            space.present = None
+            return space
+        rows = [self.views[i][there] for i in kept]
+        space = Space(rows, self.neighbours, self.config, len(kept))
+        space.there = there
+        return space
+
+    def of(self, labels: Tensor) -> Tensor:
+        """Of labels of the samples that a space of one view was made from, its own."""
+        return labels if self.there is None else labels[self.there]
+
+    def everywhere(self, labels: Tensor) -> Tensor:
+        """And back: −1 for those that miss the view."""
+        if self.there is None:
+            return labels
+        every = labels.new_full((len(self.there),), -1)
+        every[self.there] = labels
+        return every
 
     def alone(self) -> list[Space]:
         """One space per view and scale."""
@@ -229,8 +201,9 @@ class Space:
         own.
         """
         if n_clusters not in self._scoring_fits:
-            penalty = len(self) / n_clusters
-            self._scoring_fits[n_clusters] = [Ridge(s, penalty) for s in self.spectra]
+            self._scoring_fits[n_clusters] = [
+                Ridge(s, s.rows / n_clusters) for s in self.spectra
+            ]
         return self._scoring_fits[n_clusters]
 
     def _like(self, kept: Sequence[int], weights: list[float]) -> Space:
@@ -238,22 +211,52 @@ class Space:
         space.config = self.config
         space.owners = _from_zero([self.owners[i] for i in kept])
         spectra, fits = [self.spectra[i] for i in kept], [self.fits[i] for i in kept]
-        space._set(spectra, fits, weights, self.neighbours)
+        present = None if self.present is None else self.present[:, list(kept)]
+        space._set(spectra, fits, weights, self.neighbours, present)
         return space
 
     def side_by_side(self, parts: Sequence[Tensor]) -> Tensor:
         """What each view says, (n, d) each, as one row per sample.
 
         The product of two rows is the weighted mean of the views' products: what one
-        view takes for near by chance, the others correct.
+        view takes for near by chance, the others correct. A view that a sample misses
+        shows the mean of its neighbours by the others.
         """
+        if self.present is not None:
+            parts = [
+                x if fill is None else x + multiply(fill, x)
+                for x, fill in zip(parts, self._fillers, strict=True)
+            ]
         scaled = [w**0.5 * x for w, x in zip(self.weights, parts, strict=True)]
         return torch.cat(scaled, dim=1)
 
+    @cached_property
+    def _fillers(self) -> list[CSR | None]:
+        """By what neighbours are like where a view is missing."""
+        assert self.present is not None
+        scaled = [w**0.5 * x for w, x in zip(self.weights, self.views, strict=True)]
+        n = self.n_views
+        made = fillers(scaled, self.present[:, :n], self.neighbours)
+        return made * (len(self.views) // n)
+
+    @cached_property
+    def _weight_there(self) -> Tensor:
+        """How much the views of each sample count, (n,), relative to all."""
+        assert self.present is not None
+        weights = torch.tensor(self.weights, device=self.present.device)
+        return weight_there(self.present, weights)
+
+    def said(self, parts: Sequence[Tensor]) -> Tensor:
+        """What the views say of samples, (n, C): the mean of those that each has."""
+        mean = self.mean(parts)
+        return mean if self.present is None else mean.div_(self._weight_there[:, None])
+
     def mean(self, parts: Sequence[Tensor]) -> Tensor:
         """The weighted mean of what the views say."""
-        weighted = [w * x for w, x in zip(self.weights, parts, strict=True)]
-        return torch.stack(weighted).sum(dim=0)
+        mean = self.weights[0] * parts[0]
+        for weight, part in zip(self.weights[1:], parts[1:], strict=True):
+            mean.add_(part, alpha=weight)
+        return mean
 
 
 def _from_zero(names: list[int]) -> list[int]:
@@ -261,11 +264,12 @@ def _from_zero(names: list[int]) -> list[int]:
     return [known.index(name) for name in names]
 
 
-def affinity(x: Tensor, neighbours: int) -> CSR:
+def affinity(x: Tensor, neighbours: int, present: Tensor | None = None) -> CSR:
     """Who is near whom among rows of x, (n, d), by direction: symmetric (n, n).
 
     exp(−d² / (σ_i σ_j)) for each of a sample's nearest neighbours, where σ is the
-    distance to the last of them: dense and thin regions count alike.
+    distance to the last of them: dense and thin regions count alike. Where samples
+    miss views, (n, L), those that have none in common are no neighbours.
     """
     n = len(x)
     count = min(neighbours, n - 1)
@@ -274,7 +278,11 @@ def affinity(x: Tensor, neighbours: int) -> CSR:
     squared = (2 - 2 * cosines).clamp_min(1e-6)
     width = squared[:, -1].sqrt()
     weight = (-squared / (width[:, None] * width[near])).exp().flatten() / 2
-    rows, cols = torch.cat([own, near.flatten()]), torch.cat([near.flatten(), own])
+    other = near.flatten()
+    if present is not None:
+        common = (present[own] & present[other]).any(dim=1)
+        own, other, weight = own[common], other[common], weight[common]
+    rows, cols = torch.cat([own, other]), torch.cat([other, own])
     return from_edges(rows, cols, torch.cat([weight, weight]), n)
 
 
@@ -286,7 +294,10 @@ def _pairs(symmetric: CSR) -> Pairs:
 
 def from_edges(rows: Tensor, cols: Tensor, weights: Tensor, n: int) -> CSR:
     """A square matrix from its entries; those of the same place are summed."""
-    places, which = torch.unique(rows * n + cols, return_inverse=True)
+    keys = rows * n + cols
+    keys = keys.int() if n < _SHORT_ROWS else keys
+    places, which = torch.unique(keys, return_inverse=True)
+    places = places.long()
     entries = weights.new_zeros(len(places)).index_add_(0, which, weights)
     ends = torch.bincount(places // n, minlength=n).cumsum(0)
     return CSR(torch.cat([ends.new_zeros(1), ends]), places % n, entries, (n, n))
@@ -302,6 +313,16 @@ def mean_of(a: CSR, b: CSR) -> CSR:
     """(A + B) / 2."""
     rows, cols = torch.cat([a.rows(), b.rows()]), torch.cat([a.cols, b.cols])
     return from_edges(rows, cols, torch.cat([a.entries, b.entries]) / 2, a.shape[0])
+
+
+def deviations(p: Tensor) -> Tensor:
+    """Of each column of p, (n, C), at least a trifle.
+
+    With many rows this takes an eighth of the time of ``std``.
+    """
+    squared = (p - p.mean(dim=0)).square_().sum(dim=0)
+    deviation: Tensor = (squared / max(len(p) - 1, 1)).sqrt_()
+    return deviation.clamp_min_(1e-6)
 
 
 def one_hot(labels: Tensor, n_clusters: int) -> Tensor:

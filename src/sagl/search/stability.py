@@ -80,9 +80,14 @@ def _renamed(
 def doubt_curve(
     confidence: NDArray[np.float64], stable: NDArray[np.float64]
 ) -> DoubtCurve:
-    """The curve of some samples, at evenly spaced quantiles of their confidence."""
+    """The curve of some samples, at evenly spaced quantiles of their confidence.
+
+    The first threshold is 0: a sample less sure than all of these is not left out if
+    none of them is.
+    """
     quantiles = np.linspace(0, 1, _POINTS, endpoint=False)
     thresholds = np.unique(np.quantile(confidence, quantiles, method="lower"))
+    thresholds[0] = 0
     kept = [confidence >= t for t in thresholds]
     return DoubtCurve(
         tuple(thresholds.tolist()),

@@ -13,6 +13,7 @@ one group are mistaken for each other, and so are crumbs for what they were brok
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
@@ -33,6 +34,7 @@ ClusterSizes = Literal["auto", "balanced", "any"]
 _LET_GO = 2  # of the balanced clusters, beside the best
 _STARTS = 2  # of k-means, beside those
 STEPS = _LET_GO + _STARTS + 2  # of `unequal`, unless it ends early
+_HOPEFUL = 0.5  # of the margin must be there before moves, a third of a fit, are made
 
 
 def unequal(
@@ -90,10 +92,13 @@ def unequal(
     others, starts = found[: len(some)], found[len(some) :]
     starts[1:1] = others
     best = max(starts, key=value)
+    as_clear = clarity(space, balanced[0].labels, C)
+    margin = space.config.size_margin if doubted else -math.inf
+    if clarity(space, best, C) <= as_clear + _HOPEFUL * margin:
+        return None
     best = keep(partial(moved, best))
     on_step()
-    gained = clarity(space, best, C) - clarity(space, balanced[0].labels, C)
-    if doubted and gained <= space.config.size_margin:
+    if clarity(space, best, C) <= as_clear + margin:
         return None
     others += keep.each([partial(let_go, other) for other in own[_LET_GO:]])
     return [

@@ -15,7 +15,11 @@ from torch import Tensor
 
 from sagl.search.anneal import reanneal
 from sagl.search.proposals import centre_labels
-from sagl.search.score import graph_information
+from sagl.search.score import (
+    graph_information,
+    mutual_information,
+    neighbour_table,
+)
 from sagl.search.space import Space
 from sagl.training.distributed import spread
 
@@ -37,7 +41,7 @@ def weigh(space: Space, n_clusters: int, seed: int) -> Space:
     unknown = []
     for place, owner in zip(space.alone(), space.owners, strict=True):
         known = [
-            graph_information(place, labels, n_clusters)
+            _information(place, labels, n_clusters)
             for view, of_view in enumerate(partitions)
             if view != owner
             for labels in of_view
@@ -52,4 +56,13 @@ def weigh(space: Space, n_clusters: int, seed: int) -> Space:
 def _clusters(space: Space, view: int, n_clusters: int, seed: int) -> tuple[Tensor]:
     alone = space.only(view)
     labels = centre_labels(alone, n_clusters, seed % 2**32)
-    return (reanneal(alone, labels, n_clusters),)
+    return (alone.everywhere(reanneal(alone, labels, n_clusters)),)
+
+
+def _information(place: Space, labels: Tensor, n_clusters: int) -> float:
+    """What neighbours tell of labels, −1 where they are unknown."""
+    own = place.of(labels)
+    if bool((own >= 0).all()):
+        return graph_information(place, own, n_clusters)
+    with_unknown = neighbour_table(place, own + 1, n_clusters + 1)
+    return mutual_information(with_unknown[1:, 1:])

@@ -138,6 +138,21 @@ def check_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> No
             )
 
 
+def _check_alike(
+    tensors: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]
+) -> None:
+    """Refuse tensors of other types or shapes than those that they take the place of.
+
+    What is broadcast or cast goes on without a word, and ends in other numbers.
+    """
+    for name, own in expected.items():
+        given = tensors[name]
+        if given.shape != own.shape or given.dtype != own.dtype:
+            raise ValueError(f"{name} is {given.dtype} of shape {tuple(given.shape)}")
+        if not given.isfinite().all():
+            raise ValueError(f"{name} holds values that are no finite numbers")
+
+
 def _restore(
     trainer: Trainer, tensors: dict[str, torch.Tensor], state: dict[str, Any]
 ) -> None:
@@ -151,10 +166,21 @@ def _restore(
         elif kind == "adam":
             index, _, moment = rest.partition(".")
             adam.setdefault(int(index), {})[moment] = value
+    _check_alike(network, trainer.network.state_dict())
+    for i, moments in adam.items():
+        if moments["step"].ndim:
+            raise ValueError("Adam has no count of its steps")
+        own = dict(enumerate(trainer.optimizer.param_groups[0]["params"]))[i]
+        _check_alike(moments, dict.fromkeys(("exp_avg", "exp_avg_sq"), own))
+    _check_alike(tensors, {"labels": trainer.labels})
+    n_clusters = len(trainer.network.view_networks[0].bias)
+    labels = tensors["labels"]
+    if not ((labels >= -1) & (labels < n_clusters)).all() or not adam:
+        raise ValueError("its labels or its moments are those of no training")
     trainer.network.load_state_dict(network)
     groups = trainer.optimizer.state_dict()["param_groups"]
     trainer.optimizer.load_state_dict({"state": adam, "param_groups": groups})
-    trainer.labels.copy_(tensors["labels"].to(device))
+    trainer.labels.copy_(labels.to(device))
     trainer.step = state["step"]
     trainer.epoch = state["epoch"]
     trainer.stop = state["stop"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import threading
 import time
@@ -20,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -29,6 +28,7 @@ from safetensors.torch import save as bytes_of_tensors
 from torch import Tensor
 
 from sagl.nn.ranks import ALONE, LostProcessError, Ranks
+from sagl.processes import end_with_torchrun, told_to_end
 
 __all__ = ["joined", "ranks"]
 
@@ -76,15 +76,17 @@ def joined(device: torch.device | None = None) -> Iterator[Ranks]:
     if _joined is not ALONE or not started_together():
         yield _joined
         return
+    end_with_torchrun()
     cuda = device is not None and device.type == "cuda"
     if cuda:
         torch.cuda.set_device(device)
     own = not dist.is_initialized()
     if own:
+        _reach_torchrun()
         dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
     _joined = Ranks(dist.new_group(timeout=_PATIENCE))
     try:
-        with _watching(_joined), _told_to_end():
+        with _watching(_joined), told_to_end(say_first):
             yield _joined
             _joined.barrier()  # whoever leaves early would look like one that died
     finally:
@@ -177,6 +179,13 @@ def first_to_fail(environment: Mapping[str, str] = os.environ) -> bool:
         return True
 
 
+def say_first(why: str) -> None:
+    """Why a process ends, in one line, unless another has said so."""
+    if first_to_fail():
+        sys.stderr.write(f"sagl: error: {why}\n")
+        sys.stderr.flush()
+
+
 def _vector(content: bytes | str) -> Tensor:
     raw = content.encode() if isinstance(content, str) else content
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8) if raw else _EMPTY
@@ -203,24 +212,19 @@ def _store(environment: Mapping[str, str] = os.environ) -> Any:
     return TCPStore(address, port, timeout=seconds, wait_for_workers=False)
 
 
-@contextmanager
-def _told_to_end() -> Iterator[None]:
-    """SIGTERM is how torchrun ends the others when one has died: an error like any."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _reach_torchrun(environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse to wait for processes that nobody is left to start.
 
-    def fail(*_: object) -> NoReturn:
-        raise LostProcessError(
-            "ended by SIGTERM, perhaps because another process of this job has died; "
-            "the same command takes up what was done"
-        )
-
-    before = signal.signal(signal.SIGTERM, fail)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    Where torchrun keeps the store, it is there before they are.
+    """
+    if environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        try:
+            _store(environment)
+        except RuntimeError:
+            raise LostProcessError(
+                "torchrun cannot be reached any more; the same command takes up what "
+                "was done"
+            ) from None
 
 
 @contextmanager
@@ -274,9 +278,5 @@ def _end(ended: threading.Event, why: str) -> None:
     """End the process, unless it does so by itself; it may wait in vain for another."""
     if ended.wait(_GRACE_SECONDS):
         return
-    if first_to_fail():
-        sys.stderr.write(
-            f"sagl: error: {why}; the same command takes up what was done\n"
-        )
-        sys.stderr.flush()
+    say_first(f"{why}; the same command takes up what was done")
     os._exit(1)

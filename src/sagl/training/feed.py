@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sagl.checks import check_choice
+from sagl.nn.missing import present_in, without_nan
 from sagl.nn.network import Network
 from sagl.views import Views
 
@@ -52,31 +53,43 @@ def set_standardization(network: Network, views: Views, kind: Normalization) -> 
 def standardization(
     views: Views, kind: Normalization
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Shift and scale of each column of each view, for (h − shift) · scale."""
+    """Shift and scale of each column of each view, for (h − shift) · scale.
+
+    Of the samples that have the view.
+    """
     check_choice("normalize", kind, Normalization)
     if kind == "none":
         return [(np.zeros(width), np.ones(width)) for width in views.widths]
-    n = len(views)
+    counts = views.counts
     sums = [np.zeros(width) for width in views.widths]
-    for block in views.blocks(_BLOCK_ROWS):
+    for block in _blocks_there(views):
         for total, h in zip(sums, block, strict=True):
             total += h.sum(axis=0, dtype=np.float64)
-    means = [total / n for total in sums]
+    means = [total / n for total, n in zip(sums, counts, strict=True)]
     norms = [0.0] * len(means)
     squares = [np.zeros(width) for width in views.widths]
-    for block in views.blocks(_BLOCK_ROWS):
+    for block in _blocks_there(views):
         for i, h in enumerate(block):
             centred = h - means[i]
             norms[i] += float(np.linalg.norm(centred, axis=1).sum())
             squares[i] += np.square(centred).sum(axis=0)
     if kind in _ROWWISE:
-        deviations = [np.sqrt(total / n) for total in squares]
+        deviations = [np.sqrt(x / n) for x, n in zip(squares, counts, strict=True)]
         inverse = [_inverse(d, m) for m, d in zip(means, deviations, strict=True)]
         return [(m, i ** _ROWWISE[kind]) for m, i in zip(means, inverse, strict=True)]
     return [
         (m, np.full(len(m), MEAN_NORM * n / norm))
-        for m, norm in zip(means, norms, strict=True)
+        for m, n, norm in zip(means, counts, norms, strict=True)
     ]
+
+
+def _blocks_there(views: Views) -> Iterator[list[NDArray[np.float32]]]:
+    """Blocks of rows, of each view those that are there."""
+    for block in views.blocks(_BLOCK_ROWS):
+        if views.present is None:
+            yield block
+        else:
+            yield [h[~np.isnan(h[:, 0])] for h in block]
 
 
 def _inverse(
@@ -93,7 +106,7 @@ def standardized(
     device: torch.device,
     kind: Normalization = "standard",
 ) -> list[Tensor]:
-    """The given rows on a scale that is measured over all samples."""
+    """The given rows on a scale that is measured over all samples; NaN if missing."""
     measured = standardization(views, kind)
     return [
         torch.from_numpy(((h - shift) * scale).astype(np.float32)).to(device)
@@ -102,7 +115,10 @@ def standardized(
 
 
 class Feed:
-    """Standardised float32 batches of some views, on the device of the network."""
+    """Standardised float32 batches of some views, on the device of the network.
+
+    What a sample misses is a row of NaN; no training takes such batches.
+    """
 
     def __init__(
         self,
@@ -128,6 +144,9 @@ class Feed:
         index = torch.from_numpy(rows).to(self._device)
         return [h.index_select(0, index) for h in self._resident]
 
+    def present(self, rows: NDArray[np.int64]) -> None:
+        """As of ``Rows``: what is trained on a feed misses nothing."""
+
     def in_order(self) -> Iterator[list[Tensor]]:
         """All samples from first to last, in blocks."""
         for start in range(0, len(self), _BLOCK_ROWS):
@@ -141,9 +160,15 @@ class Feed:
 
 
 class Rows:
-    """Batches of standardised features that are there as tensors, (n, d) per view."""
+    """Batches of standardised features that are there as tensors, (n, d) per view.
+
+    Rows of NaN, of samples that miss a view, become zeros.
+    """
 
     def __init__(self, features: Sequence[Tensor]) -> None:
+        self._present = present_in(features)
+        if self._present is not None:
+            features = [without_nan(h) for h in features]
         self._features = features
 
     def __len__(self) -> int:
@@ -153,3 +178,11 @@ class Rows:
         """The given rows of every view, in the given order."""
         index = torch.from_numpy(rows).to(self._features[0].device)
         return [h.index_select(0, index) for h in self._features]
+
+    def present(self, rows: NDArray[np.int64]) -> Tensor | None:
+        """Which of these samples have which view, (b, L); None where nobody misses
+        any."""
+        if self._present is None:
+            return None
+        index = torch.from_numpy(rows).to(self._present.device)
+        return self._present.index_select(0, index)

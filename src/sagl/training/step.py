@@ -22,6 +22,7 @@ def loss_and_gradients(
     generator: torch.Generator,
     target: Tensor | None = None,
     batch: SharedBatch | None = None,
+    present: Tensor | None = None,
 ) -> tuple[Loss, Gradients]:
     """The loss of a batch and the gradient of every trained parameter.
 
@@ -29,12 +30,14 @@ def loss_and_gradients(
     join samples of one cluster; without, the views are each other's teachers.
 
     Of a ``batch`` that processes share, features are those of own rows, and so are the
-    labels of the loss and what is added to the gradients.
+    labels of the loss and what is added to the gradients. ``present``, (n, L), says
+    which samples have which view, if some miss one: only with a target.
     """
     if target is not None:
         clusters = one_hot(target, len(network.view_networks[0].bias)).to(features[0])
-        log_q = network.neighbour_log_q(features, clusters, generator, batch)
-        loss = objective(log_q, target if batch is None else target[batch.own], batch)
+        log_q = network.neighbour_log_q(features, clusters, generator, batch, present)
+        aim = target if batch is None else target[batch.own]
+        loss = objective(log_q, aim, batch, present)
     elif batch is None and fused_step.takes(network, len(features[0])):
         return fused_step.loss_and_gradients(network, objective, features, generator)
     else:

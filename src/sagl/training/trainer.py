@@ -132,13 +132,15 @@ class Trainer:
         self._generator.manual_seed(step_seed(self.plan.seed, self.step))
         index = torch.from_numpy(rows).to(self.labels.device)
         batch = self.ranks.batch(len(rows))
+        own = rows if batch is None else rows[batch.own]
         loss, gradients = loss_and_gradients(
             self.network,
             self.objective,
-            self.feed(rows if batch is None else rows[batch.own]),
+            self.feed(own),
             self._generator,
             self._target(index),
             batch,
+            self.feed.present(own),
         )
         self._flat.set_gradients(gradients)
         self._flat.sum_gradients(self.ranks)
