@@ -1,4 +1,4 @@
-"""Progress bars on stderr: drawn in a terminal or a notebook, plain lines in a log."""
+"""Progress bars: drawn in a terminal or a notebook, plain lines in a log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import atexit
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
+from html import escape
+from importlib import import_module
 from threading import Lock
 
 from rich.console import Console
@@ -23,6 +24,7 @@ __all__ = ["Bar", "progress"]
 
 # Between two looks at the display, so that steps of a millisecond are not slowed.
 _REFRESH_SECONDS = 0.1
+_CELL_SECONDS = 0.5  # in a notebook, which may be far away
 _LINE_SECONDS = 30.0  # between two lines of a log
 
 
@@ -73,9 +75,9 @@ def progress(
 
 def _open(total: int | None, description: str, unit: str) -> Bar:
     console = Console(stderr=True)
-    # rich draws in notebooks by way of ipywidgets
-    drawn = console.is_jupyter and find_spec("ipywidgets") is not None
-    if drawn or console.is_interactive:
+    if console.is_jupyter:
+        return _Cell(total, description, unit)
+    if console.is_interactive:
         return _Drawn(console, total, description, unit)
     return _Lines(console, total, description, unit)
 
@@ -128,6 +130,40 @@ class _Lines(_Counter):
     def close(self) -> None:
         if self._done:  # an error at once needs no line
             self._show()
+
+
+class _Cell(_Counter):
+    """A bar below the cell of a notebook, as browsers draw them; gone when done.
+
+    rich would need ipywidgets for it.
+    """
+
+    seconds = _CELL_SECONDS
+
+    def __init__(self, total: int | None, description: str, unit: str) -> None:
+        super().__init__()
+        self._total, self._description, self._unit = total, description, unit
+        ipython = import_module("IPython.display")
+        self._html = ipython.HTML
+        self._handle = ipython.display(self._html(self._bar()), display_id=True)
+
+    def _bar(self) -> str:
+        known = self._total is not None
+        share = f' max="{self._total}" value="{self._done}"' if known else ""
+        of = f" of {self._total:,}" if known else ""
+        note = f", {self._note}" if self._note else ""
+        words = f"{self._description}: {self._unit} {self._done:,}{of}{note}"
+        return f"<label><progress{share}></progress> {escape(words)}</label>"
+
+    def note(self, text: str) -> None:
+        super().note(text)
+        self._show()
+
+    def _show(self) -> None:
+        self._handle.update(self._html(self._bar()))
+
+    def close(self) -> None:
+        self._handle.update(self._html(""))
 
 
 class _Drawn(_Counter):

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +33,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sagl._version import __version__
+from sagl.card import CARD, write_card
 from sagl.clusters.names import FILE as NAMES
-from sagl.clusters.names import name_of, names_content, read_names
-from sagl.features.files import prediction_table, predictions_in
+from sagl.clusters.names import Names, name_of, read_names
+from sagl.features.files import are_rows, prediction_table, predictions_in
 from sagl.features.manifest import MANIFEST, is_store
 from sagl.features.tables import Columns, read_columns
-from sagl.model import COUNT, RESTARTS, Facts, Layer, Leaves, Model
-from sagl.run_files import FORMAT, OLDEST, check_config, check_history
+from sagl.model import COUNT, RESTARTS, Facts, Leaves, Model, clear_unfinished
+from sagl.run_files import (
+    EXTRAS,
+    FORMAT,
+    LATER,
+    OLDEST,
+    check_config,
+    check_history,
+    optional,
+)
 from sagl.run_tensors import (
     BETWEEN,
     LEAVES,
@@ -51,11 +60,9 @@ from sagl.run_tensors import (
 )
 from sagl.schema import Positive, check, checksum, parse_json, read_json
 from sagl.search.config import SearchConfig
-from sagl.search.count import ClusterCount
-from sagl.search.score import Score
-from sagl.search.stability import DoubtCurve
 from sagl.settings import Settings
 from sagl.storage import (
+    LOCK,
     make_writable,
     read_tensors,
     sha256,
@@ -82,25 +89,13 @@ PARTS = (MODEL, ANCHORS, HISTORY, LABELS)  # of every run
 MORE_PARTS = (GRAPH, SOURCE, f"{FEATURES}/{MANIFEST}")  # of some; by sagl fit
 
 
-# What not every run has: as JSON, and back.
-_EXTRAS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "score": (Score._asdict, lambda saved: Score(**saved)),
-    "cluster_count": (ClusterCount.as_dict, ClusterCount.from_dict),
-    "doubt": (DoubtCurve.as_dict, DoubtCurve.from_dict),
-    "view_weights": (list, tuple),
-    "cluster_sizes": (str, str),
-    "layers": (
-        lambda layers: [layer._asdict() for layer in layers],
-        lambda saved: tuple(
-            Layer(**{**x, "parents": tuple(x["parents"])}) for x in saved
-        ),
-    ),
-}
-
-
 def refuse_existing_run(directory: Path) -> None:
-    """Refuse a place that is taken; nothing is touched."""
+    """Refuse a place that is taken; what is there stays.
+
+    A run that was killed behind its last step is whole, and only tidied up.
+    """
     if (directory / CONFIG).exists():
+        clear_unfinished(directory)
         raise ValueError(
             f"{directory} already holds a run; choose another directory or remove it"
         )
@@ -118,13 +113,15 @@ def refuse_existing_run(directory: Path) -> None:
 
 def refuse_foreign(directory: Path) -> None:
     """Refuse a directory that holds what is no unfinished run; nothing is touched."""
-    ours = (CONFIG, CHECKPOINT, COUNT, FEATURES, *PARTS, GRAPH, SOURCE)
+    ours = (CONFIG, CHECKPOINT, COUNT, FEATURES, *PARTS, GRAPH, SOURCE, CARD)
     if not directory.is_dir() or (directory / CHECKPOINT).exists():
         return
     for path in sorted(directory.iterdir()):
         name = path.name
-        begun = name == COUNT or (name == FEATURES and is_store(path))
-        left = name.startswith((".probe-", *(f".{each}." for each in ours)))
+        # A store begins with what is hidden.
+        new = path.is_dir() and all(each.name[0] == "." for each in path.iterdir())
+        begun = name == COUNT or (name == FEATURES and (new or is_store(path)))
+        left = name.startswith((LOCK, ".probe-", *(f".{each}." for each in ours)))
         if not (begun or left or name.startswith(RESTARTS)):
             raise ValueError(
                 f"{directory} is not empty: it holds {name}, which is of no run; "
@@ -138,10 +135,11 @@ def write_run(
     params: dict[str, Any],
     ids: Sequence[str] | None = None,
 ) -> None:
-    """Write all files, ``config.json`` last; leave none of them if one fails."""
+    """Write all files, ``config.json`` after its parts; none if one fails."""
     refuse_existing_run(directory)
     make_writable(directory)
     history = "".join(json.dumps(record) + "\n" for record in run.history)
+    carded = (directory / CARD).exists()
     try:
         write_tensors(directory / MODEL, run.network.state_dict())
         write_tensors(directory / ANCHORS, anchor_tensors(run))
@@ -160,10 +158,15 @@ def write_run(
             "n_samples": len(run.labels),
             "n_steps": run.n_steps,
             **{
-                name: _optional(getattr(run, name), to_json)
-                for name, (to_json, _) in _EXTRAS.items()
+                name: optional(getattr(run, name), to_json)
+                for name, (to_json, _) in EXTRAS.items()
             },
-            "voters": _optional(run.voters, voting_rules),
+            "voters": optional(run.voters, voting_rules),
+            **{
+                name: getattr(run, name)._asdict()
+                for name in LATER
+                if getattr(run, name) is not None
+            },
             "sha256": {
                 name: sha256(directory / name)
                 for name in (*PARTS, *MORE_PARTS)
@@ -171,11 +174,13 @@ def write_run(
             },
         }
         config = json.loads(json.dumps(config))  # as it is read back
+        write_card(directory, run)
+        # After its parts: what is there without it is no run.
         write_json(directory / CONFIG, {**config, "checksum": checksum(config)})
         if run.names:
             save_names(directory, run.names)
     except OSError as error:
-        for name in PARTS:
+        for name in (CONFIG, *PARTS, *(() if carded else (CARD,))):
             (directory / name).unlink(missing_ok=True)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         cure = "free some space or choose another place" if full else "nothing was kept"
@@ -297,9 +302,15 @@ def _leaves(columns: Columns, anchors: Tensor | None) -> Leaves | None:
 
 def _ids(columns: Columns) -> list[str] | None:
     """The samples' ids; None where they are but numbered."""
+    if "row" in columns:
+        return None
     ids = [name or "" for name in columns["sample"]]
-    numbered = all(name == str(row) for row, name in enumerate(ids))
-    return None if numbered else ids
+    return None if are_rows(ids) else ids  # before 0.2 rows were called samples
+
+
+def run_checksum(directory: Path) -> str:
+    """What tells a run from all others: its configuration names all other files."""
+    return sha256(directory / CONFIG)
 
 
 def _names(directory: Path, n_clusters: int) -> dict[int, str]:
@@ -309,14 +320,14 @@ def _names(directory: Path, n_clusters: int) -> dict[int, str]:
 
 def given_names(directory: Path, path: Path, n_clusters: int) -> dict[int, str]:
     """The names in a file that the explorer of this run's report exported."""
-    return read_names(path, sha256(directory / CONFIG), n_clusters).clusters
+    return dict(read_names(path, run_checksum(directory), n_clusters).clusters)
 
 
 def save_names(directory: Path, names: Mapping[int, str]) -> None:
     """Write the names of a run's clusters beside it; samples marked there stay so."""
-    path, run = directory / NAMES, sha256(directory / CONFIG)
-    wrong = read_names(path, run, None).wrong if path.is_file() else []
-    write_json(path, names_content(names, run, wrong))
+    path, run = directory / NAMES, run_checksum(directory)
+    wrong = read_names(path, run).wrong if path.is_file() else {}
+    write_json(path, Names(names, wrong).content(run))
 
 
 def _read_model(
@@ -328,7 +339,7 @@ def _read_model(
     settings = Settings(**kept, search=search)
     widths = tuple(view["width"] for view in config["views"])
     rules = config.get("voters")
-    voters = _optional(rules, lambda rules: read_voters(rules, tensors))
+    voters = optional(rules, lambda rules: read_voters(rules, tensors))
     if len(widths) > len(tensors):
         raise ValueError(f"there are {len(widths)} views, and anchors of fewer")
     network = read_network(settings, widths, weights)
@@ -343,8 +354,13 @@ def _read_model(
         voters=voters,
         n_steps=config["n_steps"],
         **{
-            name: _optional(config.get(name), from_json)
-            for name, (_, from_json) in _EXTRAS.items()
+            name: optional(config.get(name), from_json)
+            for name, (_, from_json) in EXTRAS.items()
+        },
+        **{
+            name: from_json(config[name])
+            for name, from_json in LATER.items()
+            if name in config
         },
     )
 
@@ -369,25 +385,6 @@ def _check_labels(
         raise ValueError(f"{LABELS} has clusters that are not among 0 to {C - 1}")
     if not ((confidence >= 0) & (confidence <= 1 + 1e-9)).all():
         raise ValueError(f"{LABELS} has confidences that are not among 0 to 1")
-
-
-def _optional(value: Any, convert: Callable[[Any], Any]) -> Any:
-    return None if value is None else convert(value)
-
-
-def plain(value: Any) -> Any:
-    """A parameter as JSON can hold it; a random generator as None."""
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value if isinstance(value, str | int | float | None) else None
 
 
 def damaged(directory: Path, error: Exception) -> ValueError:

@@ -6,58 +6,28 @@ configuration holds a checksum of itself and of every part of its run.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from sagl.nn.gate import GateForm
-from sagl.nn.network import GateInput, GraphForm
-from sagl.nn.objective import AlignmentForm, DiversityCount, PseudoLabelForm
+import numpy as np
+
+from sagl.later import CORRECTIONS, Corrected, Stream
+from sagl.model import Layer
 from sagl.recipes import RecipeName
-from sagl.schema import Count, Positive, Share, Since, Within, check
+from sagl.schema import AtLeast0, Count, Positive, Share, Since, Within, check
 from sagl.search.anneal import Sizes
-from sagl.search.config import SearchConfig
 from sagl.search.count import ClusterCount
 from sagl.search.score import Score
 from sagl.search.stability import DoubtCurve
-from sagl.search.unequal import ClusterSizes
-from sagl.training.feed import Scales
+from sagl.settings import Settings
 
 FORMAT = 6
 OLDEST = 3  # that is read
 _FORMER_SIZES = {"even": "balanced", "free": "any"}  # words of formats 3 and 4
 
 Checksum = str
-AtLeast0 = Annotated[float, Within(0)]
-
-
-class SavedSettings(TypedDict):
-    """``Settings``."""
-
-    n_clusters: Annotated[int, Within(2, 1 << 31)]
-    gamma: AtLeast0
-    beta: AtLeast0
-    learning_rate: AtLeast0
-    batch_size: Positive
-    steps: Positive
-    dropout: Annotated[float, Within(0, 1 - 2**-53)]
-    alpha: Annotated[float, Within(1)]
-    graph: GraphForm
-    gate: GateForm
-    gate_input: GateInput
-    pseudo_label: PseudoLabelForm
-    alignment: AlignmentForm
-    diversity_count: DiversityCount
-    normalize: Scales
-    refine: bool
-    n_restarts: Positive
-    self_loops: bool
-    n_anchors: Positive
-    tolerance: AtLeast0
-    patience: Positive
-    seed: Count
-    cluster_sizes: Annotated[ClusterSizes, Since(5)]
-    width: Annotated[int | None, Within(1, 1 << 31), Since(5)]
-    search: Annotated[SearchConfig, Since(5)]
 
 
 class SavedView(TypedDict):
@@ -84,6 +54,14 @@ class SavedVoters(TypedDict):
     weight: float
 
 
+class SavedStream(TypedDict):
+    """``Stream``."""
+
+    seen: Positive
+    updates: Positive
+    whole: bool
+
+
 class SavedParams(TypedDict):
     """Parameters that commands look at; a fit looks at all of them."""
 
@@ -97,7 +75,7 @@ class Config(TypedDict):
     format: int
     sagl: str
     params: dict[str, Any]
-    settings: SavedSettings
+    settings: Settings
     views: list[SavedView]
     n_samples: Positive
     n_steps: Count
@@ -106,8 +84,11 @@ class Config(TypedDict):
     doubt: Annotated[DoubtCurve | None, Since(4)]
     view_weights: Annotated[list[AtLeast0] | None, Since(4)]
     cluster_sizes: Annotated[Sizes | None, Since(5)]
+    missing: NotRequired[list[Count] | None]
     layers: Annotated[list[SavedLayer] | None, Since(6)]
     voters: Annotated[SavedVoters | None, Since(4)]
+    corrections: NotRequired[Corrected]  # of runs that somebody corrected
+    stream: NotRequired[SavedStream]  # of runs that took in new samples
     sha256: dict[str, Checksum]
     checksum: Annotated[Checksum, Since(6)]  # of all other fields
 
@@ -136,23 +117,6 @@ class Source(TypedDict):
     views: NotRequired[list[str]]
 
 
-class Mark(TypedDict):
-    """A sample that somebody marked as wrong."""
-
-    row: Count
-    sample: str
-
-
-class SavedNames(TypedDict):
-    """``names.json``, as the explorer of a report exports it."""
-
-    format: Literal["sagl-names"]
-    version: Literal[1]
-    run: str
-    clusters: dict[str, str]
-    wrong: list[Mark]
-
-
 class Method(TypedDict):
     """``method.json``, of a baseline."""
 
@@ -162,6 +126,33 @@ class Method(TypedDict):
     params: dict[str, Any]
     views: dict[str, Annotated[int, Within(1, 1 << 31)]]
     sha256: Checksum
+
+
+# What only runs have that somebody corrected or that took in new samples; of all others
+# a configuration has no such field.
+LATER: dict[str, Callable[[Any], Any]] = {
+    "corrections": Corrected.from_dict,
+    "stream": lambda saved: Stream(**saved),
+}
+# What not every run has: as JSON, and back.
+EXTRAS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "score": (Score._asdict, lambda saved: Score(**saved)),
+    "cluster_count": (ClusterCount.as_dict, ClusterCount.from_dict),
+    "doubt": (DoubtCurve.as_dict, DoubtCurve.from_dict),
+    **dict.fromkeys(("view_weights", "missing"), (list, tuple)),
+    "cluster_sizes": (str, str),
+    "layers": (
+        lambda layers: [layer._asdict() for layer in layers],
+        lambda saved: tuple(
+            Layer(**{**x, "parents": tuple(x["parents"])}) for x in saved
+        ),
+    ),
+}
+
+
+def optional(value: Any, convert: Callable[[Any], Any]) -> Any:
+    """The value converted, if there is one."""
+    return None if value is None else convert(value)
 
 
 def check_config(config: dict[str, Any], version: int) -> dict[str, Any]:
@@ -174,6 +165,8 @@ def check_config(config: dict[str, Any], version: int) -> dict[str, Any]:
     check(SavedParams, config["params"], "params", version=0)
     names = [view["name"] for view in config["views"]]
     weights, doubt = config.get("view_weights"), config.get("doubt")
+    if len(config.get("missing") or names) != len(names):
+        raise ValueError(f"missing is not one for each of {len(names)} views")
     if not names or len(set(names)) < len(names) or not all(names):
         raise ValueError("views must have different names, and there must be one")
     if weights is not None and len(weights) != len(names):
@@ -181,7 +174,24 @@ def check_config(config: dict[str, Any], version: int) -> dict[str, Any]:
     if doubt is not None and len({len(column) for column in doubt.values()}) != 1:
         raise ValueError("doubt has columns of different lengths")
     _check_layers(config.get("layers") or [], config["settings"]["n_clusters"])
+    if "corrections" in config:
+        _check_corrections(config)
     return config
+
+
+def _check_corrections(config: dict[str, Any]) -> None:
+    saved, n = config["corrections"], config["n_samples"]
+    C = config["settings"]["n_clusters"]
+    if set(saved["given"]) != set(CORRECTIONS):
+        raise ValueError(f"corrections.given must have {', '.join(CORRECTIONS)}")
+    for name, most in (("labels", (n, C)), ("wrong", (n, C)), ("cannot_link", (n, n))):
+        for pair in saved[name]:
+            fits = len(pair) == 2
+            if not fits or not all(0 <= i < m for i, m in zip(pair, most, strict=True)):
+                raise ValueError(f"corrections.{name} has {pair}, which cannot be")
+    for rows in saved["must_link"]:
+        if len(rows) < 2 or not all(0 <= row < n for row in rows):
+            raise ValueError(f"corrections.must_link has {rows}, which cannot be")
 
 
 def _check_layers(layers: list[dict[str, Any]], n_clusters: int) -> None:
@@ -211,3 +221,18 @@ def check_source(record: Any) -> None:
     store = Path(record.get("store", ""))
     if not store.is_absolute() and ".." in store.parts:
         raise ValueError(f"store is {str(store)!r}, which leaves the run")
+
+
+def plain(value: Any) -> Any:
+    """A parameter as JSON can hold it; a random generator as None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value if isinstance(value, str | int | float | None) else None

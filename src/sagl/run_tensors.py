@@ -81,7 +81,10 @@ def read_anchors(
     _check_names(tensors, names)
     anchors, labels = [tensors[str(i)] for i in range(n_views)], tensors.get(_LABELS)
     for i, (z, view) in enumerate(zip(anchors, views, strict=True)):
-        _check_form(str(i), z, (_rows(anchors[0]), len(view.encoder.g)))
+        form = (_rows(anchors[0]), len(view.encoder.g))
+        _check_form(str(i), z, form, missing=network.has_heads)
+    if not torch.stack([~z[:, 0].isnan() for z in anchors]).any(dim=0).all():
+        raise ValueError("some anchors miss every view")
     if labels is not None:
         _check_labels(_LABELS, labels, len(anchors[0]), C)
     if LEAVES in tensors:
@@ -111,11 +114,17 @@ def _check_names(given: Mapping[str, Tensor], expected: Collection[str]) -> None
             raise ValueError(f"tensor {name[:60]!a} is not known")
 
 
-def _check_form(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+def _check_form(
+    name: str, tensor: Tensor, shape: tuple[int, ...], *, missing: bool = False
+) -> None:
+    """Its shape, and that it is finite but for whole rows that may be missing."""
     if tuple(tensor.shape) != shape or 0 in shape:
         given = tuple(tensor.shape)
         raise ValueError(f"tensor {name!r} has the shape {given}, expected {shape}")
-    if not tensor.is_floating_point() or not tensor.isfinite().all():
+    good = tensor.isfinite()
+    if missing and tensor.is_floating_point():
+        good |= tensor.isnan().all(dim=1, keepdim=True)
+    if not tensor.is_floating_point() or not good.all():
         raise ValueError(f"tensor {name!r} holds values that are no finite numbers")
 
 

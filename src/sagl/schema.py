@@ -51,6 +51,7 @@ class Since(NamedTuple):
 Count = Annotated[int, Within(0, (1 << 63) - 1)]
 Positive = Annotated[int, Within(1, (1 << 63) - 1)]
 Share = Annotated[float, Within(0, 1)]
+AtLeast0 = Annotated[float, Within(0)]
 
 
 def check(kind: Any, value: Any, place: str = "", version: int = STRICT) -> None:
@@ -131,13 +132,13 @@ def _check_plain(kind: type, value: Any, place: str) -> None:
     if kind is float and fits:  # Python's integers may be beyond all floats
         fits = abs(value) <= Within(0).most and not math.isnan(value)
     if kind is str and fits:
-        fits = _is_unicode(value)
+        fits = is_unicode(value)
     if not fits:
         raise _fault(place, value, _WORDS[kind])
 
 
-def _is_unicode(text: str) -> bool:
-    """JSON can say half of a character, which nothing can print."""
+def is_unicode(text: str) -> bool:
+    """Whether all characters are whole: JSON can say half of one, ``\\ud800``."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -172,7 +173,7 @@ def read_json(path: Path) -> Any:
     size = path.stat().st_size
     if size > _MOST_BYTES:
         raise ValueError(f"it has {size:,} bytes, at most {_MOST_BYTES:,} are read")
-    return parse_json(path.read_text(encoding="utf-8"))
+    return parse_json(path.read_text(encoding="utf-8-sig"))
 
 
 def parse_json(text: str) -> Any:

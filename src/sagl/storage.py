@@ -5,18 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import safetensors
 import torch
+from filelock import FileLock, Timeout
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
+LOCK = ".lock"
 _CHECKSUM = "sha256"
+# Processes that a killed one has started may hold its lock for a moment longer.
+_LOCK_SECONDS = 5.0
+_LEFT_BY_KILLED = re.compile(r"\.(.+\.[0-9a-f]{8}\.tmp|probe-\d+)")
 
 
 @contextmanager
@@ -37,9 +43,49 @@ def replacing(path: Path) -> Iterator[Path]:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            error.filename = str(path)  # a write that fails does not say where
         raise
+
+
+@contextmanager
+def held(directory: Path, what: str) -> Iterator[None]:
+    """Keep other processes away from a directory, which is made if need be.
+
+    Whoever dies lets go of it, and what killed processes left in it is removed. The
+    process that holds it may hold it once more. ``what`` it is, for the error.
+    """
+    made = not directory.exists()
+    make_writable(directory)
+    lock = FileLock(directory / LOCK, timeout=_LOCK_SECONDS, is_singleton=True)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ValueError(
+            f"{directory}: another process is at work on this {what}; wait until it "
+            "has ended, or choose another directory"
+        ) from None
+    try:
+        if lock.lock_counter == 1:
+            clear_leftovers(directory)
+        yield
+    finally:
+        if lock.lock_counter == 1:
+            (directory / LOCK).unlink(missing_ok=True)
+        lock.release()
+        if made:
+            with suppress(OSError):  # there is something in it now
+                directory.rmdir()
+
+
+def clear_leftovers(*directories: Path) -> None:
+    """Remove what killed processes were about to write."""
+    for directory in directories:
+        for path in directory.glob(".*"):
+            if _LEFT_BY_KILLED.fullmatch(path.name):
+                path.unlink(missing_ok=True)
 
 
 def check_writable(path: Path, rule: str, *suffixes: str) -> None:
@@ -72,9 +118,9 @@ def write_json(path: Path, value: Any) -> None:
 def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """A safetensors file of the tensors, moved to the CPU, with their checksum."""
+    """A safetensors file of the tensors, moved to the CPU, with a checksum of all."""
     on_cpu = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
-    signed = {**(metadata or {}), _CHECKSUM: tensors_sha256(on_cpu)}
+    signed = {**(metadata or {}), _CHECKSUM: _sha256_of_all(on_cpu, metadata or {})}
     write_bytes(path, tensors_to_bytes(on_cpu, signed))
 
 
@@ -88,11 +134,19 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise ValueError(
             f"{path}: damaged or not a safetensors file ({error})"
         ) from None
-    if metadata.pop(_CHECKSUM, None) != tensors_sha256(tensors):
-        raise ValueError(
-            f"{path}: damaged: its tensors are not those that were written"
-        )
+    if metadata.pop(_CHECKSUM, None) != _sha256_of_all(tensors, metadata):
+        raise ValueError(f"{path}: damaged: its content is not what was written")
     return tensors, metadata
+
+
+def _sha256_of_all(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """Checksum of tensors alone, or with what is noted beside them."""
+    of_tensors = tensors_sha256(tensors)
+    if not metadata:
+        return of_tensors
+    forms = {name: [str(x.dtype), list(x.shape)] for name, x in tensors.items()}
+    text = json.dumps([of_tensors, forms, dict(metadata)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def tensors_sha256(tensors: Mapping[str, Tensor]) -> str:

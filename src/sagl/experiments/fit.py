@@ -1,7 +1,7 @@
 """One fit: into a run directory, or as one run of a study in a process of its own.
 
-A run of a study (``python -m sagl.experiments.fit RESULT`` with a task as JSON on
-stdin) is a process because its peak memory can then be measured, because several can
+A run of a study (``python -m sagl.experiments.fit RESULT PARENT`` with a task as JSON
+on stdin) is a process because its peak memory can then be measured, because several can
 run at once, and because a crash costs one row and not the table. Labels of the training
 part reach supervised methods alone; those of the scored part only score, and there may
 be none. How well the views predict the clusters (``label_free``, in nats) is measured
@@ -21,13 +21,14 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import torch
-from scipy.sparse import save_npz
+from scipy.sparse import csr_matrix, save_npz
 
 from sagl.baselines.base import Baseline, Watch
 from sagl.baselines.registry import Method
@@ -35,12 +36,14 @@ from sagl.estimator import SAGL
 from sagl.evaluation.metrics import clustering_accuracy, clustering_scores
 from sagl.features.backbones import parse_backbones
 from sagl.features.extraction import extract_source
-from sagl.features.split import Source, open_input, read_input
-from sagl.features.store import Join, Joined, is_store
-from sagl.model import COUNT, RESTARTS
+from sagl.features.split import Source, holds_features, open_input, read_input
+from sagl.features.store import Join, Joined
+from sagl.model import clear_unfinished
+from sagl.processes import end_with_parent
 from sagl.run import FEATURES, GRAPH, GRAPH_LIMIT, SOURCE, refuse_existing_run
+from sagl.schema import check, checksum, read_json
 from sagl.selection import label_free_score
-from sagl.storage import replacing, write_json, write_text
+from sagl.storage import held, replacing, write_json, write_text
 from sagl.training.callbacks import Callback
 from sagl.training.checkpoint import FILE_NAME
 from sagl.training.distributed import ranks
@@ -70,24 +73,56 @@ def fit_run(
     ``source.json``. Of several processes, the first one writes.
     """
     refuse_existing_run(out)
-    model.set_params(checkpoint_dir=out).fit(views)
-    weights = None
-    if graph if graph is not None else len(views) <= GRAPH_LIMIT:
-        weights = model.attention_graph(views, together=True)
-    if not ranks().first:
-        return model
+    with held(out, "run") if ranks().first else nullcontext():
+        refuse_existing_run(out)  # by whoever held it
+        model.set_params(checkpoint_dir=out).fit(views)
+        weights = _graph(model, views, graph)
+        if ranks().first:
+            _save(model, out, weights, ids, source)
+    return model
+
+
+def write_fitted(
+    model: SAGL,
+    views: Views,
+    out: Path,
+    *,
+    ids: Sequence[str] | None = None,
+    source: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a model that is there, a corrected one say, as ``fit_run`` writes one.
+
+    ``views`` are those of its training samples.
+    """
+    refuse_existing_run(out)
+    with held(out, "run"):
+        refuse_existing_run(out)
+        (out / FILE_NAME).touch()  # if this is killed, its files may be written anew
+        _save(model, out, _graph(model, views, None), ids, source)
+
+
+def _graph(model: SAGL, views: Views, wanted: bool | None) -> csr_matrix | None:
+    if wanted if wanted is not None else len(views) <= GRAPH_LIMIT:
+        graph: csr_matrix = model.attention_graph(views, together=True)
+        return graph
+    return None
+
+
+def _save(
+    model: SAGL,
+    out: Path,
+    weights: csr_matrix | None,
+    ids: Sequence[str] | None,
+    source: Mapping[str, Any] | None,
+) -> None:
+    """Write the run, and remove what was only needed to make it."""
     if weights is not None:
         with replacing(out / GRAPH) as temporary, temporary.open("wb") as file:
             save_npz(file, weights)
     if source:
         write_json(out / SOURCE, dict(source))
     model.save(out, ids=ids)
-    for name in (FILE_NAME, COUNT):
-        (out / name).unlink(missing_ok=True)
-    for directory in out.glob(f"{RESTARTS}*"):
-        (directory / FILE_NAME).unlink(missing_ok=True)
-        directory.rmdir()
-    return model
+    clear_unfinished(out)
 
 
 def run_input(
@@ -104,7 +139,7 @@ def run_input(
 
     ``options`` are those of ``extract_source``. An interrupted extraction is taken up.
     """
-    if source is None or is_store(Path(source)):
+    if source is None or holds_features(Path(source)):
         if backbones:
             fault = f"{source} holds features already" if source else "there is none"
             raise ValueError(f"--backbone needs a SOURCE of samples: {fault}")
@@ -206,6 +241,23 @@ def _warm_up() -> None:
     optimizer.step()
 
 
+class _Failed(TypedDict):
+    """What a run leaves that came to nothing."""
+
+    error: str
+
+
+class _Done(TypedDict):
+    """What a run leaves, as it is tabulated."""
+
+    scores: dict[str, float]
+    label_free: dict[str, float]
+    seconds: float
+    peak_mib: float
+    curve: list[list[float]]
+    warnings: NotRequired[list[str]]
+
+
 class _Look(Callback):
     """Lets a watch look at SAGL while it trains."""
 
@@ -254,7 +306,7 @@ def run_apart(
     order: str | None = json.dumps(task.as_dict())
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "sagl.experiments.fit", str(file)],
+            [sys.executable, "-m", "sagl.experiments.fit", str(file), f"{os.getpid()}"],
             env={**os.environ, **limits},
             stdin=subprocess.PIPE,
             stdout=log,
@@ -276,7 +328,7 @@ def run_apart(
     result = read_result(file) if process.returncode == 0 else None
     if result is None:
         result = {"error": _last_words(output, process.returncode)}
-        write_json(file, result)
+        write_result(file, result)
     log_file = file.with_suffix(".log")
     if "error" in result:
         write_text(log_file, output)
@@ -285,14 +337,33 @@ def run_apart(
     return result
 
 
+def write_result(file: Path, result: Result) -> None:
+    result = json.loads(json.dumps(result))  # as it is read back
+    write_json(file, {**result, "checksum": checksum(result)})
+
+
 def read_result(file: Path) -> Result | None:
-    """What a process wrote, or None if there is nothing, or nothing whole."""
+    """What a process wrote, or None if there is nothing, or something damaged."""
     try:
-        result: Result = json.loads(file.read_text(encoding="utf-8"))
+        result: Result = read_json(file)
+        check(dict[str, Any], result)
+        # Those of earlier versions have none.
+        if "checksum" in result and result.pop("checksum") != checksum(result):
+            return None
+        # That of an earlier version may lack the label-free score.
+        check(_Failed if "error" in result else _Done, result, version=0)
+        if "error" not in result:
+            _check_done(result)
     except (OSError, ValueError):
         return None
-    # That of an earlier version may lack the label-free score.
-    return result if "error" in result or "label_free" in result else None
+    return result
+
+
+def _check_done(result: Result) -> None:
+    """Refuse what would leave gaps in a table."""
+    whole = "n_clusters" in result["scores"] and "total" in result["label_free"]
+    if not whole or any(len(point) != 2 for point in result["curve"]):
+        raise ValueError("scores are missing")
 
 
 def _last_words(output: str, code: int) -> str:
@@ -310,8 +381,9 @@ def main(file: str) -> None:
     except Exception as error:  # whatever it is becomes a row of the table
         reason = " ".join(str(error).split())
         result = {"error": f"{type(error).__name__}: {reason}"}
-    write_json(Path(file), result)
+    write_result(Path(file), result)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    end_with_parent(int(sys.argv[2]))
+    main(sys.argv[1])

@@ -33,8 +33,10 @@ from sagl.features.backbones import parse_backbones
 from sagl.features.extraction import extract_source
 from sagl.features.manifest import Manifest, samples_checksum
 from sagl.features.readers import DATASETS, open_samples
+from sagl.features.samples import reading
 from sagl.features.split import Part, Source, find_source
 from sagl.run import FEATURES
+from sagl.schema import check, read_json
 from sagl.storage import write_json
 
 if TYPE_CHECKING:
@@ -281,7 +283,7 @@ def extract_features(
     parts = {}
     for split, checksum in checksums.items():
         store = out / FEATURES / split
-        known = json.loads(record.read_text("utf-8")) if record.exists() else {}
+        known = _extracted(record)
         views = Manifest.read(store).views
         complete = all(
             known.get(name) == backbone
@@ -295,6 +297,16 @@ def extract_features(
             write_json(record, {**known, **named})
         parts[split] = Part(tuple(named), store=str(store))
     return Source(preset.title, parts["train"], parts["test"])
+
+
+def _extracted(record: Path) -> dict[str, str]:
+    """Which model each view is of, as it was written down."""
+    if not record.exists():
+        return {}
+    with reading(record, "remove it to extract again"):
+        known: dict[str, str] = read_json(record)
+        check(dict[str, str], known)
+    return known
 
 
 def given_features(

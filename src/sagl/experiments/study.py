@@ -19,6 +19,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -34,8 +35,9 @@ from sagl.experiments.table import NEVER, Row, cells, markdown_table, rows_of, s
 from sagl.features.split import Source
 from sagl.parameters import sagl_parameters
 from sagl.settings import Settings
-from sagl.storage import make_writable, write_json, write_text
+from sagl.storage import clear_leftovers, held, make_writable, write_json, write_text
 from sagl.training.distributed import ranks
+from sagl.unchanged import Unchanged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,6 +94,10 @@ class Study:
         self.device = device
         self.params = dict(params or {})
         self.seeds = integer("seeds", seeds, 1)
+        # Each run reads them anew, and is kept as one of what is there now.
+        self._files = Unchanged({*source.train.files, *source.scored.files})
+        for part in {source.train, source.scored}:
+            part.check_files()
         train, train_labels = source.train.read()
         scored, truth = source.scored.read()
         self.labelled = truth is not None
@@ -180,25 +186,37 @@ class Study:
 
         Each of several processes does some of them; all must see ``out``.
         """
-        make_writable(self.out / RUNS)
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         threads = max(1, _cores() // jobs)
 
         def work(task: Task) -> None:
             progress(task, self._run(task, threads, deadline))
 
-        for tasks in self.rounds():
-            # First one seed of every method: a table cut short still has all rows.
-            in_turn = sorted(tasks, key=lambda task: task.seed)
-            here = ranks()
-            own = in_turn[here.index :: here.count]
-            with ThreadPoolExecutor(jobs) as pool:
-                try:
-                    list(pool.map(work, own))
-                except BaseException:
-                    self._stop = True
-                    raise
-            here.barrier()  # what comes next may depend on all results
+        with self._alone():
+            for tasks in self.rounds():
+                # First one seed of every method: a table cut short still has all rows.
+                in_turn = sorted(tasks, key=lambda task: task.seed)
+                here = ranks()
+                own = in_turn[here.index :: here.count]
+                with ThreadPoolExecutor(jobs) as pool:
+                    try:
+                        list(pool.map(work, own))
+                    except BaseException:
+                        self._stop = True
+                        raise
+                here.barrier()  # what comes next may depend on all results
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other commands away from the runs; the first of our processes does."""
+        runs = self.out / RUNS
+        make_writable(runs)
+        if not ranks().first:
+            yield
+            return
+        with held(runs, "study"):
+            clear_leftovers(self.out)  # nobody else is at work on it
+            yield
 
     def rounds(self) -> Iterator[Sequence[Task]]:
         """The runs; where some depend on the results of others, one part at a time."""
@@ -219,6 +237,7 @@ class Study:
             return done
         if reason := why_stop():
             return {"error": f"not run: {reason}"}
+        self._files.check()
         return run_apart(task, self._file(task), threads, why_stop)
 
     def _file(self, task: Task) -> Path:

@@ -159,7 +159,7 @@ def _measured(
         {**result["scores"], "score": result["label_free"]["total"]}
         for result in results
     ]
-    measures = [m for m in (*MEASURES, "score") if m in scores[0]]
+    measures = [m for m in (*MEASURES, "score") if all(m in s for s in scores)]
     label_free = [result["label_free"] for result in results]
     return {
         "mean": {m: _mean(scores, m) for m in measures},
@@ -168,7 +168,11 @@ def _measured(
         "clusters": _mean(scores, "n_clusters"),
         "seconds": float(np.median([r["seconds"] for r in results])),
         "peak_mib": max(r["peak_mib"] for r in results),
-        "label_free": {term: _mean(label_free, term) for term in label_free[0]},
+        "label_free": {
+            term: _mean(label_free, term)
+            for term in label_free[0]
+            if all(term in each for each in label_free)
+        },
         "label_free_sd": _deviation(scores, "score"),
         **{key: _time_to(results, mark) for key, mark in marks.items()},
     }
@@ -184,7 +188,7 @@ def _deviation(values: Sequence[Mapping[str, float]], name: str) -> float:
 
 
 def _mean_acc(results: list[Result] | None, more: float) -> float | None:
-    if not results or "acc" not in results[0]["scores"]:
+    if not results or any("acc" not in result["scores"] for result in results):
         return None
     return _mean((result["scores"] for result in results), "acc") + more
 

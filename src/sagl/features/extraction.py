@@ -8,12 +8,11 @@ one process or several, in one go or after ten interruptions.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +35,7 @@ from sagl.features.manifest import (
 from sagl.features.samples import Samples, Unreadable
 from sagl.features.saved import SavedFeatures, read_saved
 from sagl.features.store_write import UnfinishedView, begin, finish, piece_rows
+from sagl.processes import end_with_parent
 from sagl.progress import progress as open_bar
 
 __all__ = ["BATCH_SIZE", "Extraction", "extract", "extract_source"]
@@ -156,6 +156,7 @@ def extract(
     for name, plan in plans.items():
         begun = begin(store, name, plan, sorted_ids, sorted_labels, samples.describe())
         if begun is not None:
+            begun.check(*part)
             views[name] = _View(begun, sorted_ids, begun.pending(*part))
     models: dict[str, Backbone] = {}
     for name, view in views.items():
@@ -186,7 +187,9 @@ def extract(
             bar.update(len(loaded))
     if not _finish(store, views):
         return Extraction(str(store), False, len(ids))
-    stored = Manifest.read(store).views
+    manifest = Manifest.read(store)
+    manifest.check_files(name for name in backbones if name not in views)
+    stored = manifest.views
     sizes = {
         name: {"rows": view.rows, "dim": view.plan.dim, "dtype": view.plan.dtype}
         for name, view in ((name, stored[name]) for name in backbones)
@@ -355,7 +358,7 @@ def _loading(
         ),
         collate_fn=list,
         num_workers=min(workers, len(batches)),
-        worker_init_fn=_start_worker,
+        worker_init_fn=partial(_start_worker, os.getpid()),
         generator=torch.Generator(),  # leaves the global one alone
     )
     iterator = iter(loader)
@@ -378,16 +381,10 @@ def _loading(
             getattr(iterator, "_shutdown_workers", int)()
 
 
-def _start_worker(worker: int) -> None:
-    """Send tensors by name, and end when the process that asked for them is killed."""
+def _start_worker(parent: int, worker: int) -> None:
+    """Send tensors by name, and end with the process that asked for them."""
     # By default each tensor sent costs an open file, and there may be a thousand.
     torch.multiprocessing.set_sharing_strategy("file_system")  # type: ignore[no-untyped-call]
-    parent = os.getppid()
-
-    def watch() -> None:
-        # A worker that is sending would wait for ever for somebody to read.
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    Thread(target=watch, daemon=True).start()
+    # Unless it was forked, some server of Python's started it, which ends in time.
+    forked = torch.multiprocessing.get_start_method() == "fork"
+    end_with_parent(parent if forked else None)

@@ -12,16 +12,22 @@ import io
 import math
 import os
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-from sagl.features.samples import FileFormatError, choose_key, file_error, reading
+from sagl.features.samples import (
+    FileFormatError,
+    check_growth,
+    choose_key,
+    file_error,
+    reading,
+)
 from sagl.features.tables import (
     read_columns,
     read_number_table,
@@ -44,6 +50,9 @@ __all__ = [
 
 Array = NDArray[Any]
 Reader = Callable[[Path, str | None], Array]
+
+_HEAD = 1 << 14  # bytes that hold any header: NumPy takes up to 10,000
+_BLOCK = 1 << 20
 
 
 def read_array(path: str | os.PathLike[str], key: str | None = None) -> Array:
@@ -174,6 +183,26 @@ def parse_view_option(text: str) -> tuple[str, Path, str | None]:
     return name.strip(), Path(file.strip()).expanduser(), key or None
 
 
+def is_archive(path: Path) -> bool:
+    """Whether it is a file that may hold several arrays, by name."""
+    return path.suffix.lower() in _ARCHIVES and path.is_file()
+
+
+def views_in(path: Path, wanted: Sequence[str] | None = None) -> list[str]:
+    """The arrays in an archive, or those wanted, as ``NAME=FILE::NAME``."""
+    with reading(path):
+        if path.suffix.lower() == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                names = [name.removesuffix(".npy") for name in archive.namelist()]
+        else:
+            with safe_open(path, framework="pt") as file:
+                names = sorted(file.keys())
+    if wanted is None:
+        wanted = names or [choose_key(path, None, names, "array")]  # refused
+    chosen = [choose_key(path, name, names, "array") for name in wanted]
+    return [f"{name}={path}::{name}" for name in chosen]
+
+
 def _read(path: Path, key: str | None, readers: Mapping[str, Reader]) -> Array:
     reader = readers.get(path.suffix.lower())
     with reading(path):
@@ -189,30 +218,58 @@ def _read_npy(path: Path, key: str | None) -> Array:
     if key is not None:
         raise file_error(path, f".npy holds one array without a key; leave out {key!r}")
     with path.open("rb") as file:
-        shape, order, dtype = _read_npy_header(path, file, path.stat().st_size)
-        return np.memmap(path, dtype, "r", file.tell(), shape, order)
+        form = _read_npy_header(path, file.read(_HEAD), path.stat().st_size)
+        return np.memmap(path, form.dtype, "r", form.offset, form.shape, form.order)
 
 
 def _read_npz(path: Path, key: str | None) -> Array:
     """The array named ``key``, or the only one."""
     with zipfile.ZipFile(path) as archive:
         members = {file.removesuffix(".npy"): file for file in archive.namelist()}
-        data = archive.read(members[choose_key(path, key, list(members), "array")])
-    file = io.BytesIO(data)
-    shape, order, dtype = _read_npy_header(path, file, len(data))
-    return np.ndarray(shape, dtype, data, file.tell(), order=order)
+        chosen = members[choose_key(path, key, list(members), "array")]
+        data = _read_member(path, archive, archive.getinfo(chosen))
+    form = _read_npy_header(path, data[:_HEAD], len(data))
+    array = np.ndarray(form.shape, form.dtype, data, form.offset, order=form.order)
+    array.flags.writeable = False
+    return array
 
 
-def _read_npy_header(
-    path: Path, file: IO[bytes], size: int
-) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[Any]]:
-    """Shape, order and type, checked against the ``size`` that is there.
+def _read_member(
+    path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo
+) -> bytearray:
+    """A member's bytes, and never more of them than it says there are."""
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{info.filename} is compressed as NumPy never does")
+    check_growth(path, info.file_size)
+    data = bytearray(info.file_size)
+    at = 0
+    with archive.open(info) as member:
+        while block := member.read(_BLOCK):  # all at once it would be inflated whole
+            data[at : at + len(block)] = block
+            at += len(block)
+    return data[:at]
+
+
+class _Form(NamedTuple):
+    """What the header of a .npy file says, and where it ends."""
+
+    shape: tuple[int, ...]
+    order: Literal["C", "F"]
+    dtype: np.dtype[Any]
+    offset: int
+
+
+def _read_npy_header(path: Path, head: bytes | bytearray, size: int) -> _Form:
+    """The header among the first bytes, checked against the ``size`` that is there.
 
     NumPy believes its headers, and takes memory for what they claim.
     """
+    file = io.BytesIO(head)
+    version = npy_format.read_magic(file)
+    if version not in _NPY_HEADERS:
+        raise ValueError(f"version {version} of the format, which is not for numbers")
     try:
-        read = _NPY_HEADERS[npy_format.read_magic(file)]
-        shape, fortran, dtype = read(file)
+        shape, fortran, dtype = _NPY_HEADERS[version](file)
     except MemoryError:
         raise ValueError("its header is nested too deeply") from None
     if dtype.hasobject:
@@ -223,10 +280,12 @@ def _read_npy_header(
         )
     if any(type(length) is not int or length < 0 for length in shape):
         raise ValueError(f"its header claims the shape {shape}")
+    if dtype.itemsize == 0:
+        raise ValueError("its header claims values of no bytes")
     expected = file.tell() + dtype.itemsize * math.prod(shape)
     if size < expected:
         raise ValueError(f"{expected:,} bytes expected, {size:,} found")
-    return shape, "F" if fortran else "C", dtype
+    return _Form(shape, "F" if fortran else "C", dtype, file.tell())
 
 
 def _read_safetensors(path: Path, key: str | None) -> Array:
@@ -268,7 +327,10 @@ def prediction_table(
 ) -> str:
     """CSV text with the columns sample, cluster and confidence, and any ``more``.
 
-    A sample is called by its id, or by its number where there are no ids.
+    Where samples have no ids, the first column is ``row``: that of the arrays, from 0.
+
+    >>> print(prediction_table(np.array([7]), np.array([0.5])).split())
+    ['row,cluster,confidence', '0,7,0.5']
     """
     names = range(len(clusters)) if ids is None else ids
     if len(names) != len(clusters):
@@ -276,10 +338,20 @@ def prediction_table(
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     more = more or {}
-    writer.writerow(["sample", "cluster", "confidence", *more])
+    first = "row" if are_rows(names) else "sample"
+    writer.writerow([first, "cluster", "confidence", *more])
     columns = [clusters.tolist(), confidence.tolist(), *map(list, more.values())]
     writer.writerows(zip(names, *columns, strict=True))
     return text.getvalue()
+
+
+def are_rows(names: Iterable[Any]) -> bool:
+    """Whether samples are but numbered, from 0.
+
+    >>> are_rows(["0", "1"]), are_rows(["1", "2"])
+    (True, False)
+    """
+    return all(str(name) == str(row) for row, name in enumerate(names))
 
 
 def read_prediction_table(
@@ -311,6 +383,7 @@ _ARRAY_READERS: dict[str, Reader] = {
     ".parquet": read_parquet,
 }
 SUFFIXES = frozenset(_ARRAY_READERS)
+_ARCHIVES = (".npz", ".safetensors")
 _LABEL_READERS: dict[str, Reader] = {
     **_ARRAY_READERS,
     **dict.fromkeys((".csv", ".tsv", ".parquet"), read_table_labels),

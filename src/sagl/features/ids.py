@@ -22,6 +22,7 @@ from sagl.features.samples import (
     file_error,
     reading,
 )
+from sagl.features.tables import parquet_columns, side_by_side
 
 Array = NDArray[Any]
 Ids = list[str]
@@ -47,16 +48,21 @@ def read_identified(path: Path, key: str | None, id_column: str) -> tuple[Ids, A
     with reading(path, "fill every cell below the names, with numbers but for the ids"):
         names, index = _names(path)
         choose_key(path, id_column, names, "column")
-        columns = (_text_table if suffix in _TEXT else _parquet)(path, id_column)
-    cells = columns.pop(id_column)
-    words = [None if cell is None else str(cell) for cell in cells.to_pylist()]
-    ids = check_filled(path, id_column, words, "id")
-    _check_unique(path, ids)
-    for name in index:
-        columns.pop(name, None)
-    if key is not None:
-        columns = {key: columns[choose_key(path, key, [*columns], "column")]}
-    return ids, _numbers(path, columns)
+        if suffix in _TEXT:
+            columns = _text_table(path, id_column)
+        else:
+            columns = parquet_columns(path, names)
+        cells = columns.pop(id_column)
+        words = [None if cell is None else str(cell) for cell in cells.to_pylist()]
+        ids = check_filled(path, id_column, words, "id")
+        _check_unique(path, ids)
+        for name in index:
+            columns.pop(name, None)
+        if key is not None:
+            columns = {key: columns[choose_key(path, key, [*columns], "column")]}
+        if not columns:
+            raise file_error(path, "holds no column but the ids; features are missing")
+        return ids, side_by_side(path, columns, "take it out")
 
 
 def check_no_ids(path: Path, key: str | None, *, joinable: bool) -> None:
@@ -105,20 +111,26 @@ def check_same_index(files: Mapping[str, Path]) -> None:
 def common_rows(
     ids: Mapping[str, Ids], files: Mapping[str, Path], join: str
 ) -> tuple[Ids, dict[str, NDArray[np.int64]]]:
-    """Ids that all views have, in the order of the first, and their rows in each."""
+    """Ids that all views have, in the order of the first, and their rows in each.
+
+    With ``outer`` those that any view has; −1 is a row that is not there.
+    """
     place = {name: {one: row for row, one in enumerate(of)} for name, of in ids.items()}
     first = next(iter(ids))
     kept = [one for one in ids[first] if all(one in rows for rows in place.values())]
     shared = set(kept)
-    if not kept or join != "inner":
+    if join == "outer":
+        kept = list(dict.fromkeys(one for of in ids.values() for one in of))
+    elif not kept or join != "inner":
         pairs = ((name, one) for name, of in ids.items() for one in of)
         lone = next(((name, one) for name, one in pairs if one not in shared), None)
         if lone is not None:
             name, one = lone
             lacking = next(files[other] for other in ids if one not in place[other])
-            cure = "--join inner takes what is in all" if kept else "nothing is in all"
+            inner = "--join inner takes what is in all" if kept else "nothing is in all"
+            cure = f"{inner}, --join outer keeps the rest, with views missing"
             raise file_error(lacking, f"has no row {one!r}, which {name!r} has; {cure}")
-    rows = {n: np.array([p[one] for one in kept]) for n, p in place.items()}
+    rows = {n: np.array([p.get(one, -1) for one in kept]) for n, p in place.items()}
     return kept, rows
 
 
@@ -189,48 +201,14 @@ def _text_table(path: Path, id_column: str) -> dict[str, Any]:
     return {name: table.column(name) for name in names}
 
 
-def _parquet(path: Path, id_column: str) -> dict[str, Any]:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
-        table = file.read()
-    return {name: table.column(name) for name in table.column_names}
-
-
 def _row_labels(path: Path) -> list[Any] | None:
     """The row index that pandas kept; None where it only counts the rows."""
-    import pyarrow.parquet as pq
-
     with reading(path):
         _, index = _names(path)
         if not index:
             return None
-        with pq.ParquetFile(path) as file:
-            columns = file.read(columns=index).columns
+        columns = parquet_columns(path, index).values()
         return list(zip(*(column.to_pylist() for column in columns), strict=True))
-
-
-def _numbers(path: Path, columns: Mapping[str, Any]) -> Array:
-    """Columns side by side, or the rows of a single column of lists."""
-    from pyarrow import compute, types
-
-    if not columns:
-        raise file_error(path, "holds no column but the ids; features are missing")
-    width = 1
-    [name, column], *others = columns.items()
-    if not others and types.is_nested(column.type):
-        lengths = compute.unique(compute.list_value_length(column)).to_pylist()
-        if len(lengths) != 1:
-            raise file_error(path, f"column {name!r} holds lists of unequal lengths")
-        columns, width = {name: compute.list_flatten(column)}, lengths[0]
-    for name, column in columns.items():
-        if not types.is_primitive(column.type) or types.is_temporal(column.type):
-            raise file_error(
-                path,
-                f"column {name!r} holds {column.type}, expected numbers; take it out",
-            )
-    arrays = [column.to_numpy() for column in columns.values()]
-    return np.column_stack(arrays).reshape(-1, width * len(arrays))
 
 
 def _check_unique(path: Path, ids: Sequence[str]) -> None:

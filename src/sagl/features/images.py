@@ -147,6 +147,10 @@ def image_from_file(path: Path) -> PILImage:
     except OSError as error:
         reason = (error.strerror or f"{error}").lower()
         raise Unreadable(f"cannot be opened: {reason}") from None
+    except ValueError as error:  # of characters that no path may have
+        if isinstance(error, Unreadable):
+            raise
+        raise Unreadable(f"cannot be opened: {error}") from None
 
 
 def image_from_bytes(data: bytes) -> PILImage:

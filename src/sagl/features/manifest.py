@@ -22,16 +22,17 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
 from sagl._version import __version__
-from sagl.features.samples import file_error, first_repeat, is_unicode, reading
-from sagl.storage import write_bytes, write_json, write_text
+from sagl.features.samples import file_error, first_repeat, reading
+from sagl.schema import Positive, Within, check, checksum, is_unicode, read_json
+from sagl.storage import sha256, write_bytes, write_json, write_text
 
 __all__ = ["Manifest", "Plan", "is_store", "read_skipped"]
 
@@ -54,10 +55,11 @@ class Plan:
 
     backbone: dict[str, Any]  # what the model says of itself
     dtype: str
-    dim: int
-    piece_rows: int  # samples that are done in one go
-    batch_size: int | None  # None when the features came from a file
-    n_samples: int  # of the source, unreadable ones included
+    dim: Annotated[int, Within(1, 1 << 31)]
+    piece_rows: Positive  # samples that are done in one go
+    # None when the features came from a file.
+    batch_size: Annotated[int | None, Within(1, 1 << 31)]
+    n_samples: Positive  # of the source, unreadable ones included
     samples_sha256: str  # checksum of their sorted ids
 
     @property
@@ -70,7 +72,7 @@ class Shard:
     """One file of a view, its path below the store."""
 
     file: str
-    rows: int
+    rows: Positive
     sha256: str
 
 
@@ -91,10 +93,26 @@ class StoredView:
 class SampleSet:
     """A set of samples: how many, checksums of their files, whence they came."""
 
-    rows: int
+    rows: Positive
     ids_sha256: str
     labels_sha256: str | None
     source: dict[str, Any]
+
+
+class _Content(TypedDict):
+    """``manifest.json``."""
+
+    format: Positive
+    views: dict[str, dict[str, Any]]
+    samples: dict[str, SampleSet]
+
+
+class _Rows(TypedDict):
+    """What it says of a view beside its plan."""
+
+    rows: Positive
+    samples: str
+    shards: list[Shard]
 
 
 @dataclass(frozen=True)
@@ -113,7 +131,9 @@ class Manifest:
             views[name] = {**asdict(view.plan), **rest}
         samples = {key: asdict(value) for key, value in sorted(self.samples.items())}
         content = {"format": FORMAT, "views": views, "samples": samples}
-        write_json(self.store / MANIFEST, content)
+        content = json.loads(json.dumps(content))  # as it is read back
+        signed = {**content, "checksum": checksum(content)}
+        write_json(self.store / MANIFEST, signed)
 
     @classmethod
     def read(cls, store: Path) -> Manifest:
@@ -122,15 +142,25 @@ class Manifest:
         if not path.exists():
             return cls(store)
         with reading(path, "copy it back or extract again"):
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if (version := int(content["format"])) > FORMAT:
+            content = read_json(path)
+            check(Positive, content["format"], "format")
+            if (version := content["format"]) > FORMAT:
                 raise file_error(
                     path,
                     f"is of format {version}; this sagl {__version__} reads up to "
                     f"format {FORMAT}: upgrade sagl",
                 )
-            views = {k: _view_from_json(v) for k, v in content["views"].items()}
-            samples = {k: SampleSet(**v) for k, v in content["samples"].items()}
+            written = content.pop("checksum", None)  # stores of 0.1 have none
+            if written not in (None, checksum(content)):
+                raise ValueError("its content is not what was written")
+            check(_Content, content)
+            views = {k: _view_from_json(k, v) for k, v in content["views"].items()}
+            samples = {
+                k: _samples_from_json(k, v) for k, v in content["samples"].items()
+            }
+            for name, view in views.items():
+                if view.samples not in samples:
+                    raise ValueError(f"{name}: its samples are not there")
         return cls(store, views, samples)
 
     @classmethod
@@ -148,18 +178,49 @@ class Manifest:
         raise file_error(store, f"is not a feature store: no {MANIFEST} names a view")
 
     def ids_file(self, key: str) -> Path:
-        return self.store / f"ids-{key}.txt"
+        return self.inside(f"ids-{key}.txt")
 
     def labels_file(self, key: str) -> Path:
-        return self.store / f"labels-{key}.txt"
+        return self.inside(f"labels-{key}.txt")
+
+    def inside(self, name: str) -> Path:
+        """The path of a file of the store; refused where a link leads out of it."""
+        path = self.store / name
+        if not path.resolve().is_relative_to(self.store.resolve()):
+            raise file_error(
+                path,
+                "is a link that leaves the store; put the file itself in its place",
+            )
+        return path
 
     def ids(self, key: str) -> list[str]:
-        return read_lines(self.ids_file(key), self.samples[key].rows)
+        samples = self.samples[key]
+        return read_lines(self.ids_file(key), samples.rows, samples.ids_sha256)
 
     def labels(self, key: str) -> list[str] | None:
-        if self.samples[key].labels_sha256 is None:
+        samples = self.samples[key]
+        if samples.labels_sha256 is None:
             return None
-        return read_lines(self.labels_file(key), self.samples[key].rows)
+        return read_lines(self.labels_file(key), samples.rows, samples.labels_sha256)
+
+    def files(self, names: Iterable[str]) -> dict[Path, str]:
+        """The files of these views with their checksums."""
+        shards = [shard for name in names for shard in self.views[name].shards]
+        return {self.inside(shard.file): shard.sha256 for shard in shards}
+
+    def check_files(self, names: Iterable[str]) -> None:
+        """Read all files of these views, and refuse one that is not as it was written.
+
+        What is read row by row later on is not compared with anything.
+        """
+        names = list(names)
+        for key in {self.views[name].samples for name in names}:
+            self.ids(key)
+            self.labels(key)
+        for path, written in self.files(names).items():
+            with reading(path, "copy it back or extract again"):
+                if sha256(path) != written:
+                    raise ValueError("its content is not what was written")
 
     def add_samples(
         self,
@@ -168,8 +229,8 @@ class Manifest:
         source: Mapping[str, Any],
     ) -> str:
         """Write the files of a set of samples and enter it here; its key."""
-        checksum = samples_checksum(ids)
-        key = checksum[:16]
+        of_ids = samples_checksum(ids)
+        key = of_ids[:16]
         before = self.samples.get(key)
         labelled = before.labels_sha256 if before else None
         if labels is not None:
@@ -183,17 +244,36 @@ class Manifest:
             write_bytes(self.labels_file(key), as_lines(labels))
         write_bytes(self.ids_file(key), as_lines(ids))
         source = before.source if before else dict(source)
-        self.samples[key] = SampleSet(len(ids), checksum, labelled, source)
+        self.samples[key] = SampleSet(len(ids), of_ids, labelled, source)
         return key
 
 
-def _view_from_json(value: dict[str, Any]) -> StoredView:
-    plan = {k: v for k, v in value.items() if k not in ("rows", "samples", "shards")}
-    shards = tuple(Shard(**shard) for shard in value["shards"])
-    view = StoredView(Plan(**plan), value["samples"], shards)
-    if view.rows != value["rows"]:
-        raise ValueError(f"{value['rows']} rows, but {view.rows} in its shards")
+def _view_from_json(name: str, value: dict[str, Any]) -> StoredView:
+    check_view_name(name)
+    rest = {k: value.pop(k) for k in _Rows.__annotations__ if k in value}
+    check(_Rows, rest, name)
+    shards = tuple(Shard(**shard) for shard in rest["shards"])
+    for shard in shards:
+        if not re.fullmatch(rf"{re.escape(name)}/[0-9]+\.npy", shard.file):
+            raise ValueError(f"{name}: {shard.file[:99]!a} cannot be a file of it")
+    view = StoredView(plan_from_json(value, name), rest["samples"], shards)
+    if view.rows != rest["rows"]:
+        raise ValueError(f"{rest['rows']} rows, but {view.rows} in its shards")
     return view
+
+
+def plan_from_json(value: Any, place: str = "plan") -> Plan:
+    """The plan of a view, as it stands in a file."""
+    check(Plan, value, place)
+    if value["dtype"] not in DTYPES:
+        raise ValueError(f"{place}.dtype is {value['dtype'][:99]!a}")
+    return Plan(**value)
+
+
+def _samples_from_json(key: str, value: dict[str, Any]) -> SampleSet:
+    if not re.fullmatch(r"[0-9a-f]+", key):
+        raise ValueError(f"{key[:99]!a} cannot be the key of samples")
+    return SampleSet(**value)
 
 
 def is_store(path: Path) -> bool:
@@ -222,9 +302,9 @@ def make_plan(
     if name not in DTYPES:
         raise ValueError(f"a view is kept as {', '.join(DTYPES)}; not as {name}")
     described = dict(json.loads(json.dumps(dict(backbone))))
-    checksum = samples_checksum(sorted_ids)
+    of_ids = samples_checksum(sorted_ids)
     n = len(sorted_ids)
-    return Plan(described, name, dim, piece_rows, batch_size, n, checksum)
+    return Plan(described, name, dim, piece_rows, batch_size, n, of_ids)
 
 
 def as_lines(texts: Sequence[str]) -> bytes:
@@ -237,12 +317,14 @@ def samples_checksum(sorted_ids: Sequence[str]) -> str:
     return hashlib.sha256(as_lines(sorted_ids)).hexdigest()
 
 
-def read_lines(path: Path, expected: int) -> list[str]:
-    """What ``as_lines`` made: split at line feeds alone."""
+def read_lines(path: Path, expected: int, written: str | None = None) -> list[str]:
+    """What ``as_lines`` made, of this checksum: split at line feeds alone."""
     with reading(path, "copy it back"):
         lines = path.read_bytes().decode().split("\n")[:-1]
         if len(lines) != expected:
             raise ValueError(f"it holds {len(lines)} lines, expected {expected}")
+        if written not in (None, samples_checksum(lines)):
+            raise ValueError("its content is not what was written")
     return lines
 
 
@@ -264,11 +346,12 @@ def sorted_order(ids: Sequence[str]) -> list[int]:
 
 def read_skipped(store: Path) -> Skipped:
     """The rows of ``skipped.csv``; none if there is no such file."""
-    path = store / SKIPPED
+    path = Manifest(store).inside(SKIPPED)
     if not path.exists():
         return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return [(row[0], row[1]) for row in list(csv.reader(file))[1:]]
+    cure = "remove it, or copy it back"
+    with reading(path, cure), path.open(encoding="utf-8", newline="") as file:
+        return [(name, reason) for name, reason in list(csv.reader(file))[1:]]
 
 
 def write_skipped(store: Path, skipped: Skipped) -> None:

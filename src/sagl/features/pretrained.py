@@ -51,7 +51,11 @@ def load_model(source: str | Path, classes: Mapping[str, str]) -> Any:
     """
     with reading(source) as transformers:
         directory, _ = find_model(source)
-        place = {"pretrained_model_name_or_path": directory, "local_files_only": True}
+        place = {
+            "pretrained_model_name_or_path": directory,
+            "local_files_only": True,
+            "trust_remote_code": False,  # or transformers asks, and waits
+        }
         config = transformers.AutoConfig.from_pretrained(**place)
         if config.model_type not in classes:
             raise ValueError(

@@ -29,6 +29,7 @@ from sagl.features.samples import (
 )
 from sagl.features.shards import open_shards, tars_in
 from sagl.features.tables import TABLE_SUFFIXES, read_columns, text_lines
+from sagl.schema import check
 
 __all__ = ["DATASETS", "absolute", "open_samples", "reopen"]
 
@@ -111,7 +112,11 @@ def reopen(record: Mapping[str, Any]) -> Samples:
     """The samples of which ``record`` is the description, as a store keeps it."""
     if "source" not in record:
         raise ValueError("it is not written down how the samples were opened")
-    return open_samples(record["source"], **record["options"])
+    source: Any = record["source"]
+    options: Any = record.get("options")
+    check(str, source, "source")
+    check(dict[str, str], options, "options")
+    return open_samples(source, **options)
 
 
 def absolute(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,10 +126,10 @@ def absolute(record: Mapping[str, Any]) -> dict[str, Any]:
     name, colon, rest = source.partition(":")
     prefix = f"{name}:" if colon and name in (*DATASETS, PREFIX) else ""
     path = Path(rest if prefix else source).expanduser()
-    if source and (prefix != f"{PREFIX}:" or path.exists()):
+    if source and "\0" not in source and (prefix != f"{PREFIX}:" or path.exists()):
         resolved["source"] = f"{prefix}{path.resolve()}"
-    if "path" in record and Path(record["path"]).exists():
-        resolved["path"] = str(Path(record["path"]).resolve())
+    if isinstance(place := record.get("path"), str) and _is_there(Path(place)):
+        resolved["path"] = str(Path(place).resolve())
     return resolved
 
 
@@ -220,13 +225,21 @@ def open_table(
 def _existing(path: Path, values: Sequence[str | None]) -> list[str]:
     """Paths of which at least one is there: else the list is for another folder."""
     paths = [posixpath.normpath(value) if value else "" for value in values]
-    if not any((path.parent / name).exists() for name in paths if name):
+    if not any(_is_there(path.parent / name) for name in paths if name):
         raise file_error(
             path,
             f"none of the {len(paths)} files that it names exists; the first would be "
-            f"{path.parent / paths[0]}; paths are relative to the list's own folder",
+            f"{path.parent / paths[0][:200]}; paths are relative to the list's own "
+            "folder",
         )
     return paths
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # too long a name, for one
+        return False
 
 
 def _decide_kind(path: Path, kind: Kind | None, strings: Iterable[str]) -> Kind:

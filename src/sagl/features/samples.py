@@ -9,9 +9,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sagl.schema import is_unicode
+
 __all__ = ["FileFormatError", "Kind", "Samples", "Unreadable"]
 
 Kind = Literal["image", "text"]
+
+# What a file may become in memory, if it is more than this many times its size.
+MOST_BYTES = 1 << 30
+_MOST_GROWTH = 100
+_LONGEST = 500  # letters of each end of an error
 
 
 class Unreadable(ValueError):  # noqa: N818
@@ -23,7 +33,10 @@ class FileFormatError(ValueError):
 
 
 def file_error(path: Path, text: str) -> FileFormatError:
-    return FileFormatError(f"{path}: {' '.join(text.split())}")
+    line = " ".join(text.split())
+    # What a file says may be in it, in any length; the cure comes last.
+    middle = f"{line[:_LONGEST]} ... {line[-_LONGEST:]}"
+    return FileFormatError(f"{path}: {min(line, middle, key=len)}")
 
 
 def check_readable(path: Path, missing: str = "no such file") -> None:
@@ -52,13 +65,44 @@ def reading(path: Path, cure: str = "copy or write it again") -> Iterator[None]:
     check_readable(path)
     try:
         yield
-    except (FileFormatError, MemoryError):
+    except FileFormatError:
         raise
+    except MemoryError:
+        raise file_error(path, "needs more memory than there is") from None
     except Exception as error:
         form, reason = path.suffix.lower(), str(error)[:300]
         raise file_error(
             path, f"is cut short, damaged or not a {form} file ({reason}); {cure}"
         ) from None
+
+
+def most_bytes(path: Path) -> int:
+    """The most memory that what is in this file may take."""
+    size = path.stat().st_size if path.is_file() else 0
+    return max(MOST_BYTES, _MOST_GROWTH * size)
+
+
+def check_growth(
+    path: Path, n_bytes: int, cure: str = "save it without compression"
+) -> None:
+    """Refuse a file that takes very much more memory than it has bytes.
+
+    Files of a few kilobytes can claim terabytes: decompression bombs.
+    """
+    if n_bytes > (most := most_bytes(path)):
+        raise file_error(
+            path,
+            f"would take {n_bytes:,} bytes of memory, and {most:,} is the most for a "
+            f"file of its size; {cure}",
+        )
+
+
+def string_array(path: Path, strings: Sequence[str]) -> NDArray[np.str_]:
+    """Strings of a file as NumPy has them: each takes as much as the longest."""
+    longest = max(map(len, strings), default=0)
+    cure = f"shorten those of up to {longest:,} characters"
+    check_growth(path, 4 * longest * len(strings), cure)
+    return np.array(strings, dtype=np.str_)
 
 
 def choose_key(path: Path, key: str | None, names: list[str], part: str) -> str:
@@ -181,15 +225,6 @@ def first_repeat(ids: Sequence[str]) -> str | None:
                 f"samples {one} and {row} (counting from 0) have the same id {name!r}"
             )
     return None
-
-
-def is_unicode(text: str) -> bool:
-    """Whether all characters are whole: JSON can say half of one, ``\\ud800``."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def choose_columns(

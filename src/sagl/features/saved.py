@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 
 from sagl.features.callables import describe_model
 from sagl.features.files import SUFFIXES, read_array, read_labels
-from sagl.features.samples import check_filled, choose_key, file_error, first_repeat
+from sagl.features.samples import (
+    check_filled,
+    choose_key,
+    file_error,
+    first_repeat,
+    reading,
+)
 from sagl.storage import sha256
 
 __all__ = ["SavedFeatures", "read_saved"]
@@ -124,7 +130,8 @@ def _read_ids(path: Path, rows: int) -> list[str] | None:
     if file is None:
         return None
     if file.suffix == ".txt":
-        ids = file.read_text(encoding="utf-8").splitlines()
+        with reading(file, "save it as UTF-8 text"):
+            ids = file.read_text(encoding="utf-8").splitlines()
     else:
         ids = [str(value) for value in read_labels(file)]
     fault = first_repeat(ids := check_filled(file, "id", ids, "id"))

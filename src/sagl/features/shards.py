@@ -11,7 +11,6 @@ a cache first. An index of positions by ``tarfile`` does it without either.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tarfile
@@ -34,11 +33,18 @@ from sagl.features.samples import (
     file_error,
     reading,
 )
+from sagl.schema import parse_json
 
 __all__ = ["expand_braces", "open_shards"]
 
 _IMAGES = frozenset(suffix[1:] for suffix in IMAGE_SUFFIXES)
 _BLOCK = 512  # tar's unit
+_ABOUT_NEXT = (  # types of headers that tell more about the next member
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
+_LONGEST_HEADER = 1 << 14
+_MOST_LETTERS = 1 << 27  # in all the names that a pattern stands for
 
 Member = tuple[int, int]  # start and size of its bytes in its tar
 Members = dict[str, Member]  # of one sample, by extension
@@ -52,15 +58,18 @@ def expand_braces(pattern: str) -> list[str]:
     >>> expand_braces("{train,test}-{0..1}.tar")
     ['train-0.tar', 'train-1.tar', 'test-0.tar', 'test-1.tar']
     """
-    braces = re.search(r"\{([^{}]*)\}", pattern)
-    if braces is None:
-        return [pattern]
-    items = braces[1].split(",")
-    if limits := re.fullmatch(r"(\d+)\.\.(\d+)", braces[1]):
-        numbers = range(int(limits[1]), int(limits[2]) + 1)
-        items = [f"{i:0{len(limits[1])}d}" for i in numbers]
-    start, rest = pattern[: braces.start()], expand_braces(pattern[braces.end() :])
-    return [start + item + end for item in items for end in rest]
+    *parts, end = re.split(r"\{([^{}]*)\}", pattern)
+    names = [""]
+    for start, braces in zip(parts[::2], parts[1::2], strict=True):
+        items: Sequence[Any] = braces.split(",")
+        form = ""
+        if limits := re.fullmatch(r"(\d{1,18})\.\.(\d{1,18})", braces):
+            items = range(int(limits[1]), int(limits[2]) + 1)
+            form = f"0{len(limits[1])}d"
+        if (n := len(names) * len(items)) * len(pattern) > _MOST_LETTERS:
+            raise ValueError(f"{pattern[:99]}: it stands for {n:,} files; name fewer")
+        names = [f"{name}{start}{item:{form}}" for name in names for item in items]
+    return [name + end for name in names]
 
 
 def tars_in(folder: Path) -> list[Path]:
@@ -154,15 +163,36 @@ def _read_member(
     return image_from_bytes(data) if kind == "image" else _text(data)
 
 
+class _Member(tarfile.TarInfo):
+    """A member of a tar; headers before it that are far too long are refused.
+
+    They hold names, and Python before 3.11.10 takes the square of their length to read.
+    """
+
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _ABOUT_NEXT and not 0 <= self.size <= _LONGEST_HEADER:
+            raise ValueError(f"it has a header of {self.size:,} bytes")
+        member: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]
+        return member
+
+
 def _index_tar(path: Path) -> tuple[dict[str, Members], int]:
     """Samples of a tar by key, and how many members are no part of one."""
     samples: dict[str, Members] = {}
     ignored = 0
     # "r:" refuses compressed files: nothing in them can be found by position.
     cure = "copy or write it again, and unpack .tar.gz to .tar"
-    with reading(path, cure), tarfile.open(path, "r:") as tar, path.open("rb") as file:
+    before = 0
+    with (
+        reading(path, cure),
+        tarfile.open(path, "r:", tarinfo=_Member) as tar,
+        path.open("rb") as file,
+    ):
         while (member := tar.next()) is not None:
             tar.members = []  # type: ignore[attr-defined]  # or it keeps them all
+            if tar.offset <= before or member.size < 0:
+                raise ValueError(f"a member at byte {before:,} ends before it begins")
+            before = tar.offset
             folder, slash, name = member.name.rpartition("/")
             key, _, extension = name.partition(".")
             extension = extension.lower()
@@ -207,7 +237,9 @@ def _choose(
 def _label(file: IO[bytes], members: Members, field: str | None) -> str | None:
     if field is None and "cls" in members:
         return _text(_read(file, members["cls"]))
-    record: Any = json.loads(_read(file, members["json"])) if "json" in members else {}
+    record: Any = {}
+    if "json" in members:
+        record = parse_json(_read(file, members["json"]).decode("utf-8-sig"))
     value = record.get(field or "label") if isinstance(record, dict) else None
     if value is None and field is not None:
         raise ValueError(f"no field {field!r} in a .json member; leave it out")

@@ -17,15 +17,24 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from sagl.features.files import SUFFIXES, parse_view_option, read_array, read_labels
+from sagl.features.files import (
+    SUFFIXES,
+    is_archive,
+    parse_view_option,
+    read_array,
+    read_labels,
+    views_in,
+)
 from sagl.features.ids import (
     check_no_ids,
     check_same_index,
     common_rows,
     read_identified,
 )
+from sagl.features.manifest import MANIFEST, Manifest
 from sagl.features.store import FeatureStore, Join, Joined, is_store
 from sagl.views import Views
 
@@ -51,6 +60,7 @@ def read_files(
     files: dict[str, Path] = {}
     arrays: dict[str, Any] = {}
     ids: dict[str, list[str]] = {}
+    complete = True  # no sample misses a view
     for option in options:
         name, path, key = parse_view_option(option)
         if name in arrays:
@@ -66,7 +76,9 @@ def read_files(
             ids[name], arrays[name] = read_identified(path, key, id_column)
         arrays[name].flags.writeable = False  # so that it need not be checked again
         try:
-            Views({name: arrays[name]}).check_values()
+            one = Views({name: arrays[name]})
+            one.check_numbers()
+            complete &= one.present is None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
     if id_column is None:
@@ -75,9 +87,26 @@ def read_files(
         samples = [f"{row}" for row in range(len(views))]
     else:
         samples, rows = common_rows(ids, files, join)
-        views = Views({name: array[rows[name]] for name, array in arrays.items()})
-    views.values_checked = True
+        taken = {name: _rows_of(array, rows[name]) for name, array in arrays.items()}
+        complete &= all((of >= 0).all() for of in rows.values())
+        views = Views(taken)
+    views.mark_checked(complete=complete)
+    views.check_values(missing=True)
     return Joined(samples, views, None, {})
+
+
+def holds_features(path: Path) -> bool:
+    """Whether it is a store or an archive, and not samples for a backbone."""
+    return is_store(path) or is_archive(path)
+
+
+def _rows_of(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+    """These rows; of −1 a row of NaN."""
+    taken: NDArray[Any] = array[rows]
+    if (rows < 0).any():
+        taken = taken.astype(np.result_type(taken.dtype, np.float32), copy=False)
+        taken[rows < 0] = np.nan
+    return taken
 
 
 def read_input(
@@ -87,12 +116,24 @@ def read_input(
     join: Join = "error",
     id_column: str | None = None,
 ) -> Joined:
-    """Views of a store, or of ``NAME=FILE`` options: one or the other."""
+    """Views of a store, of an archive, or of ``NAME=FILE`` options: one of these."""
+    if store is not None and not files and is_archive(Path(store)):
+        return _read_archive(Path(store), names)
     if (store is None) == (not files):
         raise ValueError("give a feature store, or views with --view; one of the two")
     if files:
         return read_files(files, id_column, join)
     return open_input(Path(str(store)), names, join)
+
+
+def _read_archive(path: Path, names: Sequence[str] | None) -> Joined:
+    try:
+        return read_files(views_in(path, names))
+    except ValueError as error:
+        if names is not None:
+            raise
+        fault = f"{error}; --views NAME,… takes some of its arrays, by name"
+        raise ValueError(fault) from None
 
 
 def open_input(path: Path, names: Sequence[str] | None, join: Join) -> Joined:
@@ -103,7 +144,9 @@ def open_input(path: Path, names: Sequence[str] | None, join: Join) -> Joined:
         )
     from sagl.features.readers import absolute
 
-    joined = FeatureStore.open(path).join(names, join)
+    store = FeatureStore.open(path)
+    joined = store.join(names, join)
+    store.manifest.check_files(joined.views.names)
     place = {"store": str(path.resolve()), "views": list(joined.views.names)}
     return replace(joined, source={**absolute(joined.source), **place})
 
@@ -133,6 +176,20 @@ class Part:
         if self.store is not None:
             return self.views
         return tuple(parse_view_option(option)[0] for option in self.views)
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that ``read`` reads."""
+        if self.store is not None:
+            store = Path(self.store)
+            return [store / MANIFEST, *Manifest.open(store).files(self.views)]
+        named = [parse_view_option(option)[1] for option in self.views]
+        return named if self.labels is None else [*named, Path(self.labels)]
+
+    def check_files(self) -> None:
+        """Refuse a store that is damaged; other files are whole if they can be read."""
+        if self.store is not None:
+            Manifest.open(Path(self.store)).check_files(self.views)
 
     def read(self) -> tuple[Views, NDArray[Any] | None]:
         """Views and labels, as many of the one as of the other."""

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sagl.features.files import read_array
 from sagl.features.manifest import (
     Manifest,
     is_store,
@@ -25,7 +24,8 @@ from sagl.features.manifest import (
     read_skipped,
     sorted_order,
 )
-from sagl.features.samples import file_error
+from sagl.features.samples import file_error, string_array
+from sagl.features.sharded import CURE, ShardedArray
 from sagl.features.store_write import begin, finish, piece_rows, unfinished
 from sagl.views import Views
 
@@ -42,121 +42,16 @@ __all__ = [
 
 Array = NDArray[Any]
 Rows = NDArray[np.int64]
-Join = Literal["error", "inner"]
-_CURE = "copy it back or extract again"
+Join = Literal["error", "inner", "outer"]
 
 
 class OverlapWarning(UserWarning):
     """Views hold different samples, and only those in all of them are taken."""
 
 
-class ShardedArray:
-    """Rows of ``.npy`` files one after another, as if they were one matrix.
-
-    Nothing is opened before it is needed. Inside, rows are read in the order of the
-    files, because a random walk over a disk costs several times as much.
-
-    ``files`` are paths with the number of rows in each; ``selected`` says which of
-    their rows are the rows of this array; by default all.
-    """
-
-    stays_on_disk = True  # so that `Views` leaves it there
-    ndim = 2
-
-    def __init__(
-        self,
-        files: Sequence[tuple[Path, int]],
-        dim: int,
-        dtype: Any,
-        selected: Rows | None = None,
-    ) -> None:
-        self.files = tuple(files)
-        self.dtype = np.dtype(dtype)
-        self.selected = selected
-        self._starts = np.cumsum([0, *(rows for _, rows in self.files)])
-        rows = int(self._starts[-1]) if selected is None else len(selected)
-        self.shape = (rows, dim)
-        self._open: dict[int, Array] = {}
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __repr__(self) -> str:
-        return f"ShardedArray({self.shape}, {self.dtype}, {len(self.files)} files)"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_open": {}}  # memory maps would travel as copies
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        if copy is False:
-            raise ValueError("an array in several files cannot be had without a copy")
-        return np.array(self[:], dtype=dtype)
-
-    def __getitem__(self, key: Any) -> Any:
-        rows, *columns = key if isinstance(key, tuple) else (key,)
-        positions = self._positions(rows)
-        block = self._read(np.atleast_1d(positions))
-        if positions.ndim == 0:
-            return block[(0, *columns)]
-        # NumPy pairs a list of rows with a list of columns.
-        paired = columns and not isinstance(rows, slice) and np.ndim(columns[0]) > 0
-        return block[(np.arange(len(block)) if paired else slice(None), *columns)]
-
-    def select(self, rows: Rows) -> ShardedArray:
-        """These rows in this order, still on disk."""
-        selected = self._positions(rows)
-        return ShardedArray(self.files, self.shape[1], self.dtype, selected)
-
-    def _positions(self, key: Any) -> Rows:
-        """Rows of the files that a number, a slice, a mask or positions mean."""
-        rows = np.arange(len(self)) if self.selected is None else self.selected
-        positions = np.asarray(rows[key])  # by the rules of NumPy
-        if positions.ndim > 1:
-            raise IndexError(
-                "rows are chosen by a slice, a mask or a list of positions"
-            )
-        return positions
-
-    def _read(self, rows: Rows) -> Array:
-        order = None
-        if (rows[1:] < rows[:-1]).any():
-            order = np.argsort(rows, kind="stable")
-            rows = rows[order]
-        cuts = np.searchsorted(rows, self._starts).tolist()
-        out = np.empty((len(rows), self.shape[1]), self.dtype)
-        for shard in np.flatnonzero(np.diff(cuts)).tolist():
-            a, b = cuts[shard], cuts[shard + 1]
-            file, here = self._file(shard), rows[a:b] - self._starts[shard]
-            if order is not None:
-                out[order[a:b]] = file.take(here, axis=0)
-            else:  # positions are valid; "raise" would read into a second buffer
-                np.take(file, here, axis=0, out=out[a:b], mode="clip")
-        return out
-
-    def _file(self, shard: int) -> Array:
-        if shard not in self._open:
-            path, rows = self.files[shard]
-            self._open[shard] = open_shard(path, (rows, self.shape[1]), self.dtype)
-        return self._open[shard]
-
-
-def open_shard(path: Path, shape: tuple[int, int], dtype: Any) -> Array:
-    """A shard as a memory map, refused when it is not of the form it should have."""
-    if not path.is_file():
-        raise file_error(path, f"is missing; {_CURE}")
-    array = read_array(path)
-    if array.shape != shape or array.dtype != np.dtype(dtype):
-        raise file_error(
-            path,
-            f"holds {array.dtype} of shape {array.shape}, the manifest says "
-            f"{np.dtype(dtype)} of shape {shape}; {_CURE}",
-        )
-    return np.asarray(array)  # indexing a np.memmap itself is slower
-
-
 @dataclass(frozen=True)
 class Joined:
-    """Samples that several views of a store have in common."""
+    """Samples of several views of a store: those in all of them, or in any."""
 
     ids: list[str]  # in the order of the rows
     views: Views  # on disk until rows are asked for
@@ -202,7 +97,7 @@ class FeatureStore(Mapping[str, ShardedArray]):
     @cached_property
     def ids(self) -> list[str]:
         """Ids of the samples that are in every view, in the order of the rows."""
-        return self._common(self.names)
+        return self.ids_in_all(self.names)
 
     def ids_of(self, name: str) -> list[str]:
         """Ids of one view's rows."""
@@ -215,9 +110,10 @@ class FeatureStore(Mapping[str, ShardedArray]):
         ----------
         names : sequence of str, optional
             Which views, in this order; by default all.
-        join : {"error", "inner"}, default="error"
+        join : {"error", "inner", "outer"}, default="error"
             What to do about samples that are not in every one of these views: refuse,
-            or leave them out with an ``OverlapWarning``.
+            leave them out with an ``OverlapWarning``, or keep them, with rows of NaN
+            in the views that they miss.
         """
         chosen = self.names if names is None else tuple(names)
         for name in chosen:
@@ -228,12 +124,18 @@ class FeatureStore(Mapping[str, ShardedArray]):
                 f"{self.path}: choose each view once; got {', '.join(chosen)}"
             )
         self._check_overlap(chosen, join)
-        ids, keys = self._common(chosen), self._keys(chosen)
-        labels = None
+        keys = self._keys(chosen)
+        ids = self.ids_in_all(chosen)
+        if join == "outer":
+            ids = sorted({one for key in keys for one in self._ids_in(key)})
+        known: dict[str, str] = {}
         for key in keys:
-            if labels is None and (lines := self.manifest.labels(key)) is not None:
-                known = dict(zip(self._ids_in(key), lines, strict=True))
-                labels = np.array([known[sample] for sample in ids])
+            if (lines := self.manifest.labels(key)) is not None:
+                known = dict(zip(self._ids_in(key), lines, strict=True)) | known
+                path = self.manifest.labels_file(key)
+        labels = None
+        if known and all(sample in known for sample in ids):
+            labels = string_array(path, [known[sample] for sample in ids])
         arrays = {name: self._array(name, ids) for name in chosen}
         source = self.manifest.samples[keys[0]].source
         return Joined(ids, Views(arrays), labels, source)
@@ -296,20 +198,21 @@ class FeatureStore(Mapping[str, ShardedArray]):
         return self._ids[key]
 
     def _check_overlap(self, names: Sequence[str], join: Join) -> None:
-        if join not in ("error", "inner"):
-            raise ValueError(f"join must be 'error' or 'inner'; got {join!r}")
-        if len(self._keys(names)) == 1:
+        if join not in get_args(Join):
+            raise ValueError(f"join must be error, inner or outer; got {join!r}")
+        if join == "outer" or len(self._keys(names)) == 1:
             return
         counts = ", ".join(
             f"{name} {self.manifest.views[name].rows:,}" for name in names
         )
-        common = len(self._common(names))
+        common = len(self.ids_in_all(names))
         overlap = (
             f"{self.path}: the views hold different samples: {counts}; {common:,} are "
             "in all of them"
         )
         if join == "error" or common == 0:
-            cure = "join 'inner' takes those" if common else "nothing can be joined"
+            inner = "join 'inner' takes those" if common else "nothing can be joined so"
+            cure = f"{inner}, 'outer' keeps all, with views missing"
             raise ValueError(f"{overlap}: {cure}")
         warnings.warn(f"{overlap} and taken", OverlapWarning, stacklevel=4)
 
@@ -317,19 +220,25 @@ class FeatureStore(Mapping[str, ShardedArray]):
         """The different sets of samples of these views, in order."""
         return list(dict.fromkeys(self.manifest.views[name].samples for name in names))
 
-    def _common(self, names: Sequence[str]) -> list[str]:
+    def ids_in_all(self, names: Sequence[str]) -> list[str]:
+        """Ids of the samples that are in each of these views."""
         first, *others = map(self._ids_in, self._keys(names))
         return sorted(set(first).intersection(*others)) if others else first
 
     def _array(self, name: str, ids: list[str] | None = None) -> ShardedArray:
         """A view's features, all or those of some samples."""
         view = self.manifest.views[name]
-        files = [(self.path / shard.file, shard.rows) for shard in view.shards]
+        if (n := len(self._ids_in(view.samples))) != view.rows:
+            fault = f"view {name!r} has {view.rows:,} rows and {n:,} ids"
+            raise file_error(self.path, f"{fault}; {CURE}")
+        inside = self.manifest.inside
+        files = [(inside(shard.file), shard.rows) for shard in view.shards]
         array = ShardedArray(files, view.plan.dim, view.plan.dtype)
         if ids is None or len(ids) == view.rows:  # a subset of as many is the set
             return array
         row = {sample: i for i, sample in enumerate(self._ids_in(view.samples))}
-        return array.select(np.array([row[sample] for sample in ids], dtype=np.int64))
+        rows = np.array([row.get(sample, -1) for sample in ids], dtype=np.int64)
+        return ShardedArray(files, view.plan.dim, view.plan.dtype, rows)
 
 
 def write_view(

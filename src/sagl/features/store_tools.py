@@ -20,7 +20,8 @@ from numpy.lib import format as npy_format
 from sagl.features import manifest as files
 from sagl.features.manifest import Manifest, is_store
 from sagl.features.samples import FileFormatError
-from sagl.features.store import FeatureStore, Join, ShardedArray, open_shard, write_view
+from sagl.features.sharded import ShardedArray, open_shard
+from sagl.features.store import FeatureStore, Join, write_view
 from sagl.features.store_write import UnfinishedView, begin, finish, unfinished
 from sagl.storage import replacing, sha256, write_bytes
 
@@ -41,11 +42,12 @@ def verify(path: str | Path) -> list[str]:
 def _faults(store: Path) -> Iterator[str]:
     manifest = Manifest.open(store)
     for key, samples in manifest.samples.items():
-        lines = {manifest.ids_file(key): samples.ids_sha256}
+        lines = {f"ids-{key}.txt": samples.ids_sha256}
         if samples.labels_sha256 is not None:
-            lines[manifest.labels_file(key)] = samples.labels_sha256
-        for path, checksum in lines.items():
+            lines[f"labels-{key}.txt"] = samples.labels_sha256
+        for name, checksum in lines.items():
             try:
+                path = manifest.inside(name)
                 files.read_lines(path, samples.rows)
                 yield from _changed(path, checksum)
             except FileFormatError as error:
@@ -56,8 +58,9 @@ def _faults(store: Path) -> Iterator[str]:
         if ids != view.rows:
             yield f"{store}: view {name!r} has {view.rows:,} rows and {ids:,} ids"
         for shard in view.shards:
-            path, shape = store / shard.file, (shard.rows, view.plan.dim)
+            shape = (shard.rows, view.plan.dim)
             try:
+                path = manifest.inside(shard.file)
                 array = open_shard(path, shape, view.plan.dtype)
             except FileFormatError as error:
                 yield str(error)
@@ -178,7 +181,9 @@ def _copy(target: Path, name: str, stores: Sequence[FeatureStore]) -> None:
     """A view that is in one store alone, file by file."""
     manifest, merged = stores[0].manifest, Manifest.read(target)
     view = manifest.views[name]
-    shutil.copytree(manifest.store / name, target / name)
+    (target / name).mkdir()
+    for shard in view.shards:
+        shutil.copyfile(manifest.inside(shard.file), target / shard.file)
     ids, labels = manifest.ids(view.samples), manifest.labels(view.samples)
     key = merged.add_samples(ids, labels, manifest.samples[view.samples].source)
     merged.views[name] = replace(view, samples=key)
@@ -266,6 +271,7 @@ def export(
 def _write(path: Path, form: Format, array: Any, ids: Sequence[str]) -> None:
     match form:
         case "npy":
+            array[:1]  # refused if it is not as wide as it says, before a file is
             out = npy_format.open_memmap(path, "w+", array.dtype, array.shape)
             for rows in _blocks(array):
                 out[rows] = array[rows]

@@ -2,8 +2,7 @@
 
 A view is done in pieces of some hundred samples. In ``.extracting/VIEW`` the rows of a
 piece are appended to a file of many pieces, ``00000.npy``, and then a line to the
-journal of that file, ``00000.jsonl``: how many rows, and who is left out. What a killed
-process wrote behind the last line of the journal is cut off. When all files have all
+journal of that file, ``00000.jsonl`` (``view_file.py``). When all files have all
 their pieces, whoever notices writes their headers, moves them to ``VIEW`` and enters
 the view into the manifest. Each file is a function of the plan and the samples alone,
 so it does not matter who writes it, or how often it is interrupted.
@@ -11,36 +10,34 @@ so it does not matter who writes it, or how often it is interrupted.
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TypedDict
 
-import numpy as np
-from filelock import FileLock, Timeout
-from numpy.lib import format as npy_format
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from sagl.features.manifest import (
     WORK,
     Manifest,
     Plan,
-    Shard,
     Skipped,
     StoredView,
     check_view_name,
     is_store,
     line_fault,
+    plan_from_json,
     write_skipped,
 )
 from sagl.features.samples import reading
-from sagl.storage import sha256, write_bytes, write_json
+from sagl.features.view_file import ViewFile, refuse_link
+from sagl.schema import check, parse_json, read_json
+from sagl.storage import write_text
 
 __all__ = ["UnfinishedView", "begin", "finish", "piece_rows", "unfinished"]
 
@@ -55,6 +52,20 @@ _FILE_ROWS = 16_384
 _FILES = 64
 _LOCK = ".lock"
 _PLAN, _SAMPLES = "view.json", "samples.json"
+
+
+class _Begun(TypedDict):
+    """What is known of a view from the start."""
+
+    plan: dict[str, Any]
+    source: dict[str, Any]
+
+
+class _BegunSamples(TypedDict):
+    """Its samples, whose ids may be no Unicode; a label for each, or none."""
+
+    ids: list[Any]
+    labels: list[str] | None
 
 
 def piece_rows(n_samples: int) -> int:
@@ -75,9 +86,7 @@ def begin(
     ``ids`` of all samples are sorted; ``labels`` are in the same order.
     """
     check_view_name(name)
-    for label in set(labels or ()):
-        if fault := line_fault(label):
-            raise ValueError(f"the label {label!r} cannot be kept: {fault}")
+    _check_labels(labels)
     _refuse_other_files(store, name)
     store.mkdir(parents=True, exist_ok=True)
     work = store / WORK / name
@@ -103,13 +112,21 @@ def begin(
         if begun is None or begun.plan != plan:
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir(parents=True)
-            samples = {"ids": list(ids), "labels": labels and list(labels)}
-            write_json(work / _SAMPLES, samples)
-            write_json(work / _PLAN, {"plan": asdict(plan), "source": dict(source)})
+        # Of what was begun as well: it may be damaged since.
+        samples = {"ids": list(ids), "labels": labels and list(labels)}
+        _write_json_once(work / _SAMPLES, samples)
+        about = {"plan": asdict(plan), "source": dict(source)}
+        _write_json_once(work / _PLAN, about)
         view = UnfinishedView(store, name)
         if not view.has_pieces:
             shutil.rmtree(store / name, ignore_errors=True)  # of an attempt given up
         return view
+
+
+def _check_labels(labels: Sequence[str] | None) -> None:
+    for label in set(labels or ()):
+        if fault := line_fault(label):
+            raise ValueError(f"the label {label!r} cannot be kept: {fault}")
 
 
 def finish(store: Path, name: str) -> bool:
@@ -138,13 +155,17 @@ class UnfinishedView:
         self.store, self.name = store, name
         self.work = store / WORK / name
         with reading(self.work / _PLAN, f"remove {self.work} to begin anew"):
-            about = json.loads((self.work / _PLAN).read_text(encoding="utf-8"))
-        self.plan = Plan(**about["plan"])
+            about = read_json(self.work / _PLAN)
+            check(_Begun, about)
+            json.dumps(about["source"], allow_nan=False)  # as it is to be written
+            self.plan = plan_from_json(about["plan"])
+            if self.plan.n_pieces > _MOST_PIECES:
+                raise ValueError(f"a view is not made in {self.plan.n_pieces:,} pieces")
         self.source: dict[str, Any] = about["source"]
         rows = min(_FILE_ROWS, -(-self.plan.n_samples // _FILES))
         self.pieces_per_file = max(1, rows // self.plan.piece_rows)
         self.files = [
-            _ViewFile(self, number)
+            ViewFile(self, number)
             for number in range(-(-self.plan.n_pieces // self.pieces_per_file))
         ]
 
@@ -156,13 +177,26 @@ class UnfinishedView:
         """Pieces that are not done, of every ``count``-th file beginning with one."""
         return [piece for file in self.files[index::count] for piece in file.pending]
 
+    def check(self, index: int = 0, count: int = 1) -> None:
+        """Forget what is damaged, of every ``count``-th file: it is done once more."""
+        for file in self.files[index::count]:
+            file.check()
+
     def samples_of(self, piece: int) -> range:
         """Positions, among the sorted ids, of the samples of a piece."""
         start = piece * self.plan.piece_rows
         return range(start, min(start + self.plan.piece_rows, self.plan.n_samples))
 
     def samples(self) -> tuple[list[str], list[str] | None]:
-        samples = json.loads((self.work / _SAMPLES).read_text(encoding="utf-8"))
+        path = self.work / _SAMPLES
+        with reading(path, f"remove {self.work} to begin anew"):
+            samples = parse_json(path.read_text(encoding="utf-8"))
+            check(_BegunSamples, samples)
+            n = {len(each) for each in samples.values() if each is not None}
+            texts = all(isinstance(one, str) for one in samples["ids"])
+            if n != {self.plan.n_samples} or not texts:
+                raise ValueError(f"it is not of {self.plan.n_samples:,} samples")
+            _check_labels(samples["labels"])
         return samples["ids"], samples["labels"]
 
     def write(self, piece: int, features: NDArray[Any], skipped: Skipped) -> None:
@@ -178,6 +212,7 @@ class UnfinishedView:
             if not file.pending:
                 features = file.path if file.path.exists() else file.partial
                 for source in (features, file.journal):  # which counts the rows
+                    refuse_link(source)
                     shutil.copyfile(source, store / WORK / self.name / source.name)
 
     def enter(self, manifest: Manifest) -> None:
@@ -192,8 +227,9 @@ class UnfinishedView:
             _clean_up(self.store, self.name)  # so that the next attempt reads them
             sample, reason = skipped[0]
             raise ValueError(
-                f"view {self.name!r}: not one of {self.plan.n_samples:,} samples could "
-                f"be used; the first is {sample}: {reason}"
+                f"{self.store}: view {self.name!r}: not one of "
+                f"{self.plan.n_samples:,} samples could be used; the first is "
+                f"{sample}: {reason}"
             )
         shards = tuple(file.settle() for file in self.files if file.rows)
         absent = {sample for sample, _ in skipped}
@@ -206,111 +242,11 @@ class UnfinishedView:
         manifest.write()
 
 
-class _ViewFile:
-    """One file of a view: the pieces it is to hold, and what became of those it has."""
-
-    def __init__(self, view: UnfinishedView, number: int) -> None:
-        first = number * view.pieces_per_file
-        last = min(first + view.pieces_per_file, view.plan.n_pieces)
-        self.pieces = range(first, last)
-        self.path = view.store / view.name / f"{number:05d}.npy"
-        self.partial = view.work / self.path.name
-        self.journal = view.work / f"{number:05d}.jsonl"
-        self._dim, self._dtype = view.plan.dim, np.dtype(view.plan.dtype)
-        self._lock = FileLock(self.journal.with_suffix(".lock"), timeout=0)
-        self._file: IO[bytes] | None = None
-        self.entries = self._read_journal()
-
-    @property
-    def pending(self) -> range:
-        return self.pieces[len(self.entries) :]
-
-    @property
-    def rows(self) -> int:
-        return sum(entry["rows"] for entry in self.entries)
-
-    def append(self, piece: int, features: NDArray[Any], skipped: Skipped) -> None:
-        """Add the rows of the next piece, then its line to the journal."""
-        file = self._opened()
-        if not self.pending or self.pending[0] != piece:
-            raise self._busy()
-        _write_and_sync(file, np.ascontiguousarray(features, self._dtype).data)
-        entry = {"rows": len(features), "skipped": skipped}
-        with self.journal.open("ab") as journal:
-            _write_and_sync(journal, json.dumps(entry).encode() + b"\n")
-        self.entries.append(entry)
-        if not self.pending:
-            file.close()
-            self._lock.release()
-
-    def settle(self) -> Shard:
-        """Give a complete file its header and its name."""
-        if self.partial.exists():
-            with self.partial.open("r+b") as file:
-                _write_and_sync(file, self._header())
-            self.path.parent.mkdir(exist_ok=True)
-            self.partial.replace(self.path)
-        name = f"{self.path.parent.name}/{self.path.name}"
-        return Shard(name, self.rows, sha256(self.path))
-
-    def _header(self) -> bytes:
-        """NumPy leaves room in it for any number of rows."""
-        descr = npy_format.dtype_to_descr(self._dtype)
-        shape = (self.rows, self._dim)
-        header = io.BytesIO()
-        npy_format.write_array_header_1_0(
-            header, {"descr": descr, "fortran_order": False, "shape": shape}
-        )
-        return header.getvalue()
-
-    @property
-    def _size(self) -> int:
-        return len(self._header()) + self.rows * self._dim * self._dtype.itemsize
-
-    def _read_journal(self) -> list[dict[str, Any]]:
-        """The pieces that are whole, in the journal and in the file."""
-        self.entries = []
-        if self.journal.exists():
-            # Behind the last line break is what a killed process left.
-            with suppress(ValueError):  # or what a power cut made of it
-                for line in self.journal.read_bytes().split(b"\n")[:-1]:
-                    self.entries.append(json.loads(line))
-        if self.rows == 0 or self.path.exists():
-            return self.entries
-        size = self.partial.stat().st_size if self.partial.exists() else 0
-        return self.entries if size >= self._size else []
-
-    def _opened(self) -> IO[bytes]:
-        """The file, held by this process alone and cut behind its last whole piece."""
-        if self._file is None:
-            try:
-                self._lock.acquire()
-            except Timeout:
-                raise self._busy() from None
-            pending = self.pending
-            self.entries = self._read_journal()
-            if self.pending != pending:  # somebody went on with it meanwhile
-                raise self._busy()
-            lines = (json.dumps(entry).encode() + b"\n" for entry in self.entries)
-            write_bytes(self.journal, b"".join(lines))
-            self.partial.touch()
-            self._file = self.partial.open("r+b")
-            self._file.write(self._header())
-            self._file.truncate(self._size)
-            self._file.seek(self._size)
-        return self._file
-
-    def _busy(self) -> ValueError:
-        return ValueError(
-            f"{self.partial}: another process is writing this file; let one command "
-            "extract at a time, or divide the work: --shard 0/2 and --shard 1/2"
-        )
-
-
-def _write_and_sync(file: IO[bytes], content: bytes | memoryview) -> None:
-    file.write(content)
-    file.flush()
-    os.fsync(file.fileno())
+def _write_json_once(path: Path, value: Any) -> None:
+    """Nothing, if that is there already."""
+    text = json.dumps(value, indent=2, allow_nan=False) + "\n"
+    if not path.exists() or path.read_bytes() != text.encode():
+        write_text(path, text)
 
 
 def _refuse_other_files(store: Path, name: str) -> None:

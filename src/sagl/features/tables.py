@@ -9,17 +9,25 @@ look like dates into dates.
 from __future__ import annotations
 
 import csv
-import json
 import sys
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sagl.features.samples import check_filled, choose_key, file_error, reading
+from sagl.features.samples import (
+    check_filled,
+    check_growth,
+    choose_key,
+    file_error,
+    most_bytes,
+    reading,
+    string_array,
+)
+from sagl.schema import parse_json
 
 __all__ = ["TABLE_SUFFIXES", "read_columns", "read_number_table", "read_parquet"]
 
@@ -29,6 +37,8 @@ Columns = dict[str, list[str | None]]  # None for what is not there
 # These head a column of labels; any other word could be a label itself.
 _LABEL_HEADERS = {"label", "labels", "class", "target", "y"}
 _AS_TEXT = "save it as UTF-8 text"
+_CELL = 8  # bytes that one takes, if only to say that it is missing
+_BATCH_ROWS = 1 << 16
 
 
 def text_lines(path: Path) -> Iterator[str]:
@@ -118,7 +128,7 @@ def read_table_labels(path: Path, key: str | None) -> NDArray[Any]:
         key = next((name for name in columns if name.lower() == "label"), None)
     name = choose_key(path, key, list(columns), "column")
     labels = check_filled(path, name, columns[name], "label")
-    strings = np.array([label.strip() for label in labels])
+    strings = string_array(path, [label.strip() for label in labels])
     for dtype in (np.int64, np.float64):
         try:
             return strings.astype(dtype)
@@ -187,14 +197,18 @@ def _json_columns(path: Path) -> Columns:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except ValueError as error:
             raise file_error(path, f"line {number} is not JSON ({error})") from None
         if not isinstance(record, dict):
             raise file_error(
                 path, f"line {number} holds no JSON object such as {{'text': '...'}}"
             )
-        columns = columns or {name: [] for name in record}
+        if not columns:
+            columns = {name: [] for name in record}
+            most_rows = most_bytes(path) // (_CELL * max(1, len(columns)))
+        if number > most_rows:
+            raise file_error(path, f"line {number}: too few of the fields of the first")
         for name, column in columns.items():
             column.append(_string(record.get(name)))
     return columns
@@ -228,7 +242,7 @@ def _parquet_columns(
     if named and (labels or wanted[0] is not None):  # leave others unread
         names = [name for name in names if name == "label"]
     kept = {*named, *names}.difference(other)
-    columns = _read_parquet(path, [name for name in schema.names if name in kept])
+    columns = parquet_columns(path, [name for name in schema.names if name in kept])
     return {k: [_string(v) for v in c.to_pylist()] for k, c in columns.items()}
 
 
@@ -237,29 +251,39 @@ def read_parquet(path: Path, key: str | None) -> NDArray[Any]:
 
     What is null becomes NaN, which whoever uses the numbers refuses.
     """
-    import pyarrow.compute as pc
-    from pyarrow import types
-
     schema, names = _parquet_schema(path)
     if key is not None:
         names = [choose_key(path, key, schema.names, "column")]
-    columns = _read_parquet(path, names)
+    columns = parquet_columns(path, names)
+    cure = f"drop it, or choose the column of features: {path.name}::COLUMN"
+    return side_by_side(path, columns, cure)
+
+
+def side_by_side(path: Path, columns: Mapping[str, Any], cure: str) -> NDArray[Any]:
+    """Columns of numbers, or the rows of a single column of lists; (n, d).
+
+    ``columns`` are of parquet; ``cure`` is what to do about one of something else.
+    """
+    import pyarrow.compute as pc
+    from pyarrow import types
+
     width = 1
-    if len(columns) == 1 and types.is_nested(columns[names[0]].type):
-        widths = pc.unique(pc.list_value_length(columns[names[0]])).to_pylist()
-        if len(widths) > 1:
+    [name, column], *others = columns.items()
+    is_list = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    if not others and any(is_(column.type) for is_ in is_list):
+        widths = pc.unique(pc.list_value_length(column)).to_pylist()
+        if len(widths) > 1 or not widths[0]:
+            held = " and of ".join(map(str, widths[:2]))
             raise file_error(
                 path,
-                f"column {names[0]!r} holds lists of {widths[0]} and of {widths[1]} "
-                "values; make all equally long",
+                f"column {name!r} holds lists of {held} values; make all equally long",
             )
-        columns, width = {names[0]: pc.list_flatten(columns[names[0]])}, widths[0]
+        columns, width = {name: pc.list_flatten(column)}, widths[0]
     for name, column in columns.items():
-        if not types.is_primitive(column.type) or types.is_temporal(column.type):
+        number = types.is_integer, types.is_floating, types.is_boolean
+        if not any(is_(column.type) for is_ in number):
             raise file_error(
-                path,
-                f"column {name!r} holds {column.type}, expected numbers; drop it, or "
-                f"choose the column of features: {path.name}::COLUMN",
+                path, f"column {name!r} holds {column.type}, expected numbers; {cure}"
             )
     numbers = [column.to_numpy() for column in columns.values()]
     return np.column_stack(numbers).reshape(-1, width * len(numbers))
@@ -275,11 +299,50 @@ def _parquet_schema(path: Path) -> tuple[Any, list[str]]:
     return schema, [name for name in schema.names if name not in index]
 
 
-def _read_parquet(path: Path, names: list[str]) -> dict[str, Any]:
+def parquet_columns(path: Path, names: list[str]) -> dict[str, Any]:
+    """Columns by name, read piece by piece: a few bytes can stand for any number."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
+    batches: list[Any] = []
+    taken = 0
     with pq.ParquetFile(path) as file:
-        table = file.read(columns=names)
-    if table.num_rows == 0:
+        rows = _check_claims(path, file.metadata, names)
+        for batch in file.iter_batches(rows, columns=names):
+            taken += sum(map(_size_of, batch.columns))
+            check_growth(path, taken)
+            batches.append(batch)
+    if not any(batch.num_rows for batch in batches):
         raise file_error(path, "holds no rows; write one row per sample")
+    table = pa.Table.from_batches(batches)
     return {name: table.column(name) for name in names}
+
+
+def _check_claims(path: Path, about: Any, names: list[str]) -> int:
+    """How many rows to read at once, if what the file says of itself can be true."""
+    largest = n_bytes = 0
+    wanted = set(names)
+    for group in map(about.row_group, range(about.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            above = accumulate(column.path_in_schema.split("."), "{}.{}".format)
+            if not wanted.isdisjoint(above):
+                largest = max(largest, column.total_uncompressed_size)
+                n_bytes += max(_CELL * column.num_values, largest)
+    check_growth(path, n_bytes)
+    # One string of a dictionary may be meant by every row.
+    return min(_BATCH_ROWS, max(1, most_bytes(path) // max(1, 4 * largest)))
+
+
+def _size_of(column: Any) -> int:
+    """Bytes of a column; what a dictionary holds counts as often as it is meant."""
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    if not types.is_dictionary(column.type):
+        return int(column.nbytes)
+    words = column.dictionary
+    if types.is_string(words.type) or types.is_large_string(words.type):
+        return int(pc.sum(pc.binary_length(words).take(column.indices)).as_py() or 0)
+    if types.is_nested(words.type):
+        raise ValueError(f"a column holds {column.type}")
+    return _CELL * len(column)
