@@ -11,6 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from sagl.nn.missing import present_in
 from sagl.nn.neighbours import nearest_neighbours, unit_rows
 from sagl.nn.network import Network
 from sagl.training.feed import Feed
@@ -49,7 +50,27 @@ def duplicate_groups(
 
 
 def _near_pairs(features: Sequence[Tensor]) -> NDArray[np.int64]:
-    """Positions of pairs of near-duplicates, (2, m)."""
+    """Positions of pairs of near-duplicates, (2, m).
+
+    Where samples miss views, a pair is compared if one of them has all views that the
+    other has, in those.
+    """
+    present = present_in(features)
+    if present is None:
+        return _near_in(features).cpu().numpy()
+    found = []
+    for views in torch.unique(present, dim=0):
+        rows = torch.nonzero((present | ~views).all(dim=1)).flatten()
+        if len(rows) <= _NEIGHBOURS:
+            continue
+        chosen = zip(features, views.tolist(), strict=True)
+        pairs = rows[_near_in([h[rows] for h, there in chosen if there])]
+        of_these = (present[pairs] == views).all(dim=2).any(dim=0)
+        found.append(pairs[:, of_these].cpu().numpy())
+    return np.concatenate([np.empty((2, 0), np.int64), *found], axis=1)
+
+
+def _near_in(features: Sequence[Tensor]) -> Tensor:
     x = torch.cat([unit_rows(h) for h in features], dim=1)
     near, cosines = nearest_neighbours(x, _NEIGHBOURS)
     distance = (2 - 2 * cosines).clamp_min(0).sqrt()  # (n, k)
@@ -57,7 +78,7 @@ def _near_pairs(features: Sequence[Tensor]) -> NDArray[np.int64]:
     last = last.clamp_min(_LEAST * last.median())
     limit = _SHARE * torch.minimum(last[:, None], last[near])
     row, place = torch.nonzero(distance <= limit, as_tuple=True)
-    return torch.stack([row, near[row, place]]).cpu().numpy()
+    return torch.stack([row, near[row, place]])
 
 
 def _numbered(component: NDArray[np.int32]) -> NDArray[np.int64]:

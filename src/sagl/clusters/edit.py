@@ -20,6 +20,7 @@ from sagl.clusters.learned import (
     DIVISIBLE,
     Learned,
     check_searched,
+    check_whole,
     learned,
     second_half,
 )
@@ -42,6 +43,7 @@ def merged(model: Model, views: Views, clusters: Sequence[int]) -> Model:
     Clusters after a merged one move up, so that numbers have no gaps.
     """
     check_searched(model, "merging clusters")
+    check_whole(model, "merging clusters")
     chosen = [check_cluster(model, k) for k in clusters]
     if len(set(chosen)) < 2:
         raise ValueError(f"clusters {list(clusters)}: it takes two to be merged")
@@ -53,7 +55,10 @@ def merged(model: Model, views: Views, clusters: Sequence[int]) -> Model:
     new = {k: kept.index(first if k in rest else k) for k in range(C)}
     place = torch.tensor([new[k] for k in range(C)])
     names = {new[k]: name for k, name in model.names.items() if k not in rest}
-    return relabelled(model, views, lambda of: place.to(of.labels)[of.labels], names)
+    where = [(int(k),) for k in place]
+    return relabelled(
+        model, views, lambda of: place.to(of.labels)[of.labels], names, where
+    )
 
 
 def split(model: Model, views: Views, cluster: int) -> Model:
@@ -62,6 +67,7 @@ def split(model: Model, views: Views, cluster: int) -> Model:
     By 2-means on all views of its samples, each view with its weight.
     """
     check_searched(model, "splitting a cluster")
+    check_whole(model, "splitting a cluster")
     cluster = check_cluster(model, cluster)
     C = model.settings.n_clusters
 
@@ -80,7 +86,8 @@ def split(model: Model, views: Views, cluster: int) -> Model:
     names = dict(model.names)
     if cluster in names:
         names[C] = names[cluster]
-    return relabelled(model, views, change, unique(names))
+    where = [(k, C) if k == cluster else (k,) for k in range(C)]
+    return relabelled(model, views, change, unique(names), where)
 
 
 @torch.no_grad()
@@ -89,12 +96,16 @@ def relabelled(
     views: Views,
     change: Callable[[Learned], Tensor],
     names: dict[int, str],
+    place: Sequence[tuple[int, ...]] | None = None,
 ) -> Model:
-    """The model of other clusters of the samples that the search looked at."""
+    """The model of other clusters of the samples that the search looked at.
+
+    ``place`` says what numbers each cluster has then; by default its own.
+    """
     of = learned(model, views)
     labels = change(of)
-    settings = _settings(model.settings, int(labels.max()) + 1, len(of.rows))
-    network = _with_clusters(model.network, settings, model.view_widths)
+    settings = settings_of(model.settings, int(labels.max()) + 1, len(of.rows))
+    network = with_clusters(model.network, settings, model.view_widths)
     sizes = model.cluster_sizes or "balanced"
     p = set_heads(network, of.space, labels, sizes)
     sure = model.confidence[of.rows].mean()
@@ -104,6 +115,13 @@ def relabelled(
     anchor_labels = labels[torch.from_numpy(of.anchors).to(labels.device)].cpu()
     predictor = Predictor(network, model.anchors, anchor_labels)
     found, confidence = most_likely(predictor, views)
+    corrections = model.corrections
+    if corrections is not None:  # these samples stay where people put them
+        place = place or [(k,) for k in range(settings.n_clusters)]
+        for row in corrections.rows:
+            own = place[int(model.labels[row])]
+            found[row] = found[row] if found[row] in own else own[0]
+        corrections = corrections.renumbered(place, found.tolist())
     changed = replace(
         model,
         settings=settings,
@@ -114,11 +132,12 @@ def relabelled(
         score=None,
         cluster_count=None,
         names=names,
+        corrections=corrections,
     )
     return described(changed, views)
 
 
-def _settings(settings: Settings, n_clusters: int, rows: int) -> Settings:
+def settings_of(settings: Settings, n_clusters: int, rows: int) -> Settings:
     """For other clusters of the same samples of the search."""
     search = settings.search
     if search.rows_of(n_clusters) != search.rows_of(settings.n_clusters):
@@ -126,7 +145,7 @@ def _settings(settings: Settings, n_clusters: int, rows: int) -> Settings:
     return replace(settings, n_clusters=n_clusters, search=search)
 
 
-def _with_clusters(
+def with_clusters(
     network: Network, settings: Settings, widths: tuple[int, ...]
 ) -> Network:
     """The network with all that does not depend on clusters as it was."""

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sagl.clusters.learned import Learned, learned, second_half
+from sagl.clusters.learned import Learned, is_whole, learned, second_half
 from sagl.clusters.merging import cuts, information, tables_of, with_nearness
 from sagl.clusters.outliers import filled
 from sagl.model import Layer, Leaves, Model
@@ -55,7 +55,8 @@ class Tree(NamedTuple):
 @torch.no_grad()
 def with_layers(model: Model, views: Views) -> Model:
     """The model, fitted on these views by a search, with layers; else as it is."""
-    if not model.network.has_heads or model.anchor_labels is None:
+    searched = model.network.has_heads and model.anchor_labels is not None
+    if not searched or not is_whole(model):
         return model
     of = learned(model, views)
     C = model.settings.n_clusters

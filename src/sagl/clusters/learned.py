@@ -38,9 +38,24 @@ def check_searched(model: Model, what: str) -> None:
         )
 
 
+def is_whole(model: Model) -> bool:
+    """Whether the model's anchors are among its training samples."""
+    return model.stream is None or model.stream.whole
+
+
+def check_whole(model: Model, what: str) -> None:
+    """Refuse models of which some samples are known by their anchors alone."""
+    if not is_whole(model):
+        raise ValueError(
+            f"{what} needs all samples of the model, and it took in new ones without "
+            "the earlier ones: update with them (old=…, --with-old), or fit again"
+        )
+
+
 @torch.no_grad()
 def learned(model: Model, views: Views) -> Learned:
     """Of the views that the model was fitted on."""
+    check_whole(model, "this")
     if len(views) != len(model.labels):
         raise ValueError(
             f"{len(views):,} samples, but the model was fitted on "
@@ -67,4 +82,6 @@ def second_half(of: Learned, members: Tensor) -> Tensor:
     """Which of these samples are in the second half of their cluster: bool."""
     if len(members) < DIVISIBLE:
         return torch.zeros(len(members), dtype=torch.bool, device=members.device)
-    return halved(of.space.side_by_side(of.space.views)[members])
+    if of.space.present is not None:  # what is missing is told by all others
+        return halved(of.space.side_by_side(of.space.views)[members])
+    return halved(of.space.side_by_side([x[members] for x in of.space.views]))

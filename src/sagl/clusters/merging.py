@@ -19,7 +19,7 @@ from sagl.nn.neighbours import unit_rows
 from sagl.search.score import guesses, neighbour_tables
 from sagl.search.space import Space
 
-_MOST_PAIRS = 2016  # of clusters, that are considered at a time: all of 64 clusters
+_MOST_PAIRS = 496  # of clusters, that are considered at a time: all of 32 clusters
 _HINT = 0.05  # how much the nearness of means counts beside the tables
 _SHARPNESS = 3.0  # of that nearness, per cosine
 

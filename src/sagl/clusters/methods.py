@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from sagl.checks import integer
 from sagl.clusters import edit
 from sagl.clusters.duplicates import NONE, duplicate_groups
 from sagl.clusters.layers import labels_at
 from sagl.clusters.names import checked_names, kept_names, name_of
 from sagl.clusters.naming import About, found_names
+from sagl.clusters.neighbours import Neighbour, neighbours
 from sagl.clusters.outliers import look
+from sagl.clusters.refit import digests, refitted
+from sagl.clusters.shown import Shown
 from sagl.clusters.table import (
     Cluster,
     as_frame,
@@ -25,17 +29,26 @@ from sagl.clusters.table import (
     sample_table,
     typical_rows,
 )
+from sagl.clusters.update import updated
+from sagl.later import Corrected, Stream, Update
 from sagl.model import Facts, Model
 from sagl.prediction import most_likely
 from sagl.views import Views
 
 
-class ClusterMethods:
+class ClusterMethods(Shown):
     """For an estimator that has a ``Model``."""
 
     _model: Model
+    corrections_: Corrected
+    stream_: Stream
+    update_: Update
 
     def _take(self, model: Model) -> None:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Learn clusters from the views."""
         raise NotImplementedError
 
     def check_views(self, X: Any) -> Views:
@@ -96,6 +109,15 @@ class ClusterMethods:
         ]
         return [called(self._model, r) if X is None else r.tolist() for r in rows]
 
+    def neighbours(self, X: Any, n: int = 5) -> list[list[Neighbour]]:
+        """For each sample the training samples that it attends to most, each by itself.
+
+        At most ``n`` anchors with their weights, the largest first; those without
+        weight are left out.
+        """
+        views = self.check_views(X)
+        return neighbours(self._model, views, integer("n", n, 1))
+
     def labels_at(self, layer: int) -> NDArray[np.int64]:
         """The training samples' clusters in the layer of so many clusters."""
         check_is_fitted(self)
@@ -131,6 +153,8 @@ class ClusterMethods:
     ) -> Self:
         """Name clusters that have no name, from what is known of training samples.
 
+        Without any of these a cluster is named after its most typical sample.
+
         Parameters
         ----------
         texts : sequence of str, optional
@@ -141,8 +165,6 @@ class ClusterMethods:
         names : callable, optional
             Makes the name of a cluster from what is known ``About`` it, a language
             model, say.
-
-        Without any of these a cluster is named after its most typical sample.
         """
         check_is_fitted(self)
         return self.rename(
@@ -178,6 +200,94 @@ class ClusterMethods:
         may move, too.
         """
         return self._other(edit.split(self._model, self.check_views(X), cluster))
+
+    def refit(self, X: Any, corrections: Mapping[str, Any]) -> Self:
+        """A new model that keeps to what people said of samples and clusters.
+
+        The search is not made anew: its clusters are corrected, and regressions and the
+        graph carry that to other samples; what samples are compared by stays. In
+        ``labels_`` every correction is kept, or a warning says how many could not be.
+        What was said is in ``corrections_``; ``sagl.evaluation`` leaves these samples
+        out of scores.
+
+        Parameters
+        ----------
+        X : views of the fit
+        corrections : mapping
+            Any of ``labels`` (a mapping of samples to the number or name of a cluster;
+            a new name makes a new cluster), ``must_link`` and ``cannot_link`` (lists of
+            groups of samples), ``wrong`` (samples that are not of their cluster),
+            ``merge`` (lists of clusters that are one) and ``split`` (clusters that are
+            two). Samples are called by their ids if the run has them, else by their
+            numbers. ``docs/corrections.md`` has more.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_blobs
+        >>> from sagl import SAGL
+        >>> X, _ = make_blobs(120, n_features=8, centers=3, random_state=0)
+        >>> model = SAGL(n_clusters=3, random_state=0).fit(X)
+        >>> other = (int(model.labels_[7]) + 1) % 3
+        >>> corrected = model.refit(X, {"labels": {7: other}})
+        >>> int(corrected.labels_[7]) == other
+        True
+        """
+        check_is_fitted(self)
+        return self._other(refitted(self._model, self._whole(X), corrections))
+
+    def update(
+        self, X: Any, old: Any = None, *, ids: Sequence[str] | None = None
+    ) -> Self:
+        """A new model that takes in new samples; old clusters keep numbers and names.
+
+        ``update_`` says what has changed: new clusters and what speaks for them, the
+        share of earlier samples that moved, drift of each view and cluster.
+
+        Parameters
+        ----------
+        X : views of the new samples
+        old : views of the fit, optional
+            With these all features of all samples are looked at, and ``labels_`` are
+            those of all, the new ones last. Without, what is known of
+            earlier samples is the anchors that the model keeps, and ``labels_`` are
+            those of the new samples.
+        ids : sequence of str, optional
+            What the samples of ``labels_`` are called.
+        """
+        check_is_fitted(self)
+        views = self._whole(X)
+        before = None if old is None else self._whole(old)
+        return self._other(updated(self._model, views, before, ids))
+
+    def partial_fit(self, X: Any, y: None = None) -> Self:
+        """Take in more samples, as ``update`` does; the first ones are a fit.
+
+        Earlier samples are known by the anchors that the model keeps. ``labels_`` are
+        those of these samples, ``update_`` says what they have changed.
+        """
+        if not hasattr(self, "_model"):
+            return self.fit(X)
+        self._take(updated(self._model, self._whole(X)))
+        return self
+
+    def was_corrected(self, X: Any) -> NDArray[np.bool_]:
+        """Which samples somebody has said something of, by their features, (n,)."""
+        views = self.check_views(X)
+        if self._model.corrections is None:
+            return np.zeros(len(views), dtype=bool)
+        known = set(self._model.corrections.digests)
+        return np.array([digest in known for digest in digests(views)], dtype=bool)
+
+    def _whole(self, X: Any) -> Views:
+        """Views of samples that miss none; those of the fit must not have either."""
+        views = self.check_views(X)
+        views.check_values()
+        if self._model.missing is not None:
+            raise ValueError(
+                "the model was fitted on samples that miss views, and corrections and "
+                "updates need all views of all samples: fit again instead"
+            )
+        return views
 
     def _other(self, model: Model) -> Self:
         other = copy.copy(self)

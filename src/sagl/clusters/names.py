@@ -6,14 +6,19 @@ the run's directory: ``names.json``.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+
+from sagl.features.samples import check_readable
+from sagl.schema import Count, check, is_unicode, read_json
 
 _KEPT = 0.5  # of the samples of both clusters that a name must have in common
 
@@ -39,6 +44,8 @@ def checked_names(names: Mapping[Any, Any], n_clusters: int) -> dict[int, str]:
             )
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"cluster {cluster}: the name {name!r} is not a text")
+        if not is_unicode(name):
+            raise ValueError(f"cluster {cluster}: the name {name!a} is no Unicode")
         checked[int(cluster)] = " ".join(name.split())
     by_name: dict[str, int] = {}
     for cluster in range(n_clusters):
@@ -59,14 +66,16 @@ def unique(names: Mapping[int, str]) -> dict[int, str]:
     {0: 'cats 1', 1: 'dogs', 4: 'cats 2'}
     """
     names = {k: " ".join(str(name).split()) for k, name in names.items()}
-    given = list(names.values())
-    taken = {name for name in given if given.count(name) == 1}
+    counts = Counter(names.values())
+    taken = {name for name, count in counts.items() if count == 1}
+    numbers: dict[str, int] = {}  # the last that was given to a name
     result = {}
     for cluster, name in names.items():
-        if given.count(name) > 1:
-            number = 1
+        if counts[name] > 1:
+            number = numbers.get(name, 0) + 1
             while f"{name} {number}" in taken:
                 number += 1
+            numbers[name] = number
             name = f"{name} {number}"
             taken.add(name)
         result[cluster] = name
@@ -104,52 +113,120 @@ FILE = "names.json"  # in a run's directory
 _FORMAT, _VERSION = "sagl-names", 1
 
 
-def names_content(
-    names: Mapping[int, str], run: str, wrong: list[Any] | None = None
-) -> dict[str, Any]:
-    """The file's content, as the explorer writes it; ``run`` is the run's checksum."""
-    clusters = {str(k): names[k] for k in sorted(names)}
-    return {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "run": run,
-        "clusters": clusters,
-        "wrong": wrong or [],
-    }
+class Mark(TypedDict):
+    """A sample that somebody marked as wrong."""
+
+    row: Count
+    sample: str
 
 
-class Saved(NamedTuple):
-    """What a file of names says."""
+class SavedNames(TypedDict):
+    """The file, as the explorer of a report exports it."""
 
-    clusters: dict[int, str]
-    wrong: list[Any]  # samples marked as such, as they stand there
+    format: Literal["sagl-names"]
+    version: Literal[1]
+    run: str
+    clusters: dict[str, str]
+    wrong: list[Mark]
 
 
-def read_names(path: Path, run: str, n_clusters: int | None) -> Saved:
+@dataclass(frozen=True)
+class Names:
+    """What a person said about a run's clusters and samples."""
+
+    clusters: Mapping[int, str] = field(default_factory=dict)  # by number, if named
+    # Samples marked as wrong: the row in labels.csv and the id.
+    wrong: Mapping[int, str] = field(default_factory=dict)
+
+    def label_of(self, cluster: int) -> str:
+        """What a cluster is called that nobody has named."""
+        return name_of({}, cluster)
+
+    def name_of(self, cluster: int) -> str:
+        """What a cluster is called."""
+        return name_of(self.clusters, cluster)
+
+    def content(self, run: str) -> dict[str, Any]:
+        """The file's content; ``run`` is the run's checksum."""
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "run": run,
+            "clusters": {str(k): self.clusters[k] for k in sorted(self.clusters)},
+            "wrong": [{"row": row, "sample": self.wrong[row]} for row in self.wrong],
+        }
+
+
+def read_names(
+    path: Path,
+    run: str,
+    n_clusters: int | None = None,
+    ids: Sequence[str] | None = None,
+) -> Names:
     """The file's content, refused unless it is of the run with this checksum.
 
-    Clusters of one name are numbered; without ``n_clusters`` none are looked at.
+    Clusters of one name are numbered. Numbers of clusters are checked where
+    ``n_clusters`` is given, and samples where ``ids`` of all of them are.
     """
-    again = "export the names again in the explorer of a report (Names as JSON)"
-    try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-        kind = content["format"], content["version"]
-        owner, wrong = content["run"], list(content["wrong"])
-        clusters = {int(k): name for k, name in content["clusters"].items()}
-    except OSError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ValueError(f"{path}: not the names of a run; {again}") from None
-    if kind != (_FORMAT, _VERSION):
-        raise ValueError(f"{path}: not names that this sagl reads; {again}")
+    names, owner = _read(path)
     if owner != run:
         raise ValueError(
             f"{path}: the names belong to another run; numbers of clusters mean "
             "something else in every run: give the run's own names"
         )
-    if n_clusters is None:
-        return Saved({}, wrong)
+    if n_clusters is not None and len(names.clusters) > n_clusters:
+        given = len(names.clusters)
+        raise ValueError(f"{path}: {given:,} names for {n_clusters:,} clusters")
+    clusters = unique(names.clusters)
+    if n_clusters is not None:
+        try:
+            clusters = checked_names(clusters, n_clusters)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    if ids is not None:
+        _check_marks(path, names.wrong, ids)
+    return Names(clusters, names.wrong)
+
+
+def _check_marks(path: Path, wrong: Mapping[int, str], ids: Sequence[str]) -> None:
+    for row, name in wrong.items():
+        sample = ids[row] if row < len(ids) else None
+        if sample != name:
+            actual = "not there" if sample is None else repr(sample)
+            raise ValueError(
+                f"{path}: row {row} is marked as {name!r}, but it is {actual}; give "
+                "the same --store or --source as for the report they come from"
+            )
+
+
+def _read(path: Path) -> tuple[Names, str]:
+    """What the file says, and the checksum of the run that it is of."""
+    check_readable(path)
     try:
-        return Saved(checked_names(unique(clusters), n_clusters), wrong)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        content = read_json(path)
+        if content["format"] != _FORMAT:
+            raise ValueError(f"its format is {content['format']!r}")
+        version = content["version"]
+        if version == _VERSION:
+            check(SavedNames, content)
+            clusters = {_number(k): name for k, name in content["clusters"].items()}
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"{path}: not the names of a run ({type(error).__name__}: "
+            f"{str(error)[:300]}); export the names again in the explorer of a report "
+            "(Names as JSON)"
+        ) from None
+    if version != _VERSION:
+        raise ValueError(
+            f"{path}: of version {f'{version!r}'[:30]}, this sagl reads {_VERSION}: "
+            "upgrade sagl"
+        )
+    wrong = {mark["row"]: mark["sample"] for mark in content["wrong"]}
+    return Names(clusters, wrong), content["run"]
+
+
+def _number(text: str) -> int:
+    """The number of a cluster, as the file has it."""
+    if not re.fullmatch("-?[0-9]{1,18}", text):
+        raise ValueError(f"{text[:30]!a} is no number of a cluster")
+    return int(text)

@@ -74,15 +74,29 @@ def outlier_scores(predictor: Predictor, features: list[Tensor]) -> Tensor:
 def disagreement(answer: Answer) -> Tensor:
     """How differently the views see each sample, (n,): 0 alike, 1 each its own way.
 
-    The Jensen-Shannon divergence of the clusters that the views say, per its maximum.
+    The Jensen-Shannon divergence of the clusters that the views say, per its maximum;
+    of a sample that misses some, of those that it has.
     """
     q = torch.softmax(torch.stack(answer.p), dim=-1)  # (L, n, C)
-    L, _, C = q.shape
+    L, n, C = q.shape
     if L == 1:
-        return q.new_zeros(q.shape[1])
+        return q.new_zeros(n)
     apart = _entropy(q.mean(dim=0)) - _entropy(q).mean(dim=0)
     share: Tensor = apart / np.log(min(L, C))
+    if answer.present is not None:
+        share = torch.where(
+            answer.present.all(dim=1), share, _among(q, answer.present.T)
+        )
     return share.clamp(0, 1)
+
+
+def _among(q: Tensor, there: Tensor) -> Tensor:
+    """The same of the views that are ``there``, (L, n); zero where there is but one."""
+    count = there.sum(dim=0)
+    mean = (q * there[..., None]).sum(dim=0) / count[:, None]
+    apart = _entropy(mean) - (_entropy(q) * there).sum(dim=0) / count
+    most = count.clamp(2, q.shape[-1]).to(q).log()
+    return (apart / most).masked_fill(count < 2, 0.0)
 
 
 def _entropy(q: Tensor) -> Tensor:

@@ -25,7 +25,15 @@ _LEAST_SHARE = 0.01  # of a cluster's probability, to be called near it
 
 
 class Cluster(NamedTuple):
-    """One cluster; samples are called by their ids, or by their numbers."""
+    """One cluster; samples are called by their ids, or by their numbers.
+
+    Examples
+    --------
+    >>> from sagl.clusters import Cluster
+    >>> cluster = Cluster(3, "cats", 120, 0.9, typical=[5], doubtful=[7], nearest=[1])
+    >>> cluster.name, cluster.size
+    ('cats', 120)
+    """
 
     number: int
     name: str
