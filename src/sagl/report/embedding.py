@@ -1,8 +1,9 @@
-"""Where samples go in a plane: t-SNE by openTSNE, or a disc per cluster."""
+"""Where samples go in a plane: t-SNE, UMAP, or a disc per cluster."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -11,12 +12,14 @@ from scipy.sparse import csr_matrix
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_array
 
+from sagl.environment import optional_module
 from sagl.estimator import SAGL
 from sagl.nn.inference import anchor_features
-from sagl.report.style import load
 from sagl.views import Views
 
 Points = NDArray[np.float64]  # (n, 2)
+Method = Literal["tsne", "umap"]
+_Place = Callable[[NDArray[np.float64]], Points]  # of samples beside those laid out
 
 SAMPLE = 5_000  # samples that t-SNE lays out itself; more make the picture no clearer
 LEVELS = ("original features", "linear features", "representations")
@@ -26,6 +29,9 @@ _COMPONENTS = 50  # wide features are first reduced to so many, as is usual
 _GRAPH_COMPONENTS = 30
 _GOLDEN_ANGLE = np.pi * (3 - 5**0.5)
 _NEIGHBOURS = 10  # sampled neighbours that place a sample outside the sample
+_UMAP_NEIGHBOURS = 15  # its own default
+_WORDS = {"tsne": "t-SNE", "umap": "UMAP"}
+_LIBRARIES = {"tsne": ("openTSNE", "report"), "umap": ("umap", "peers")}
 
 
 def stratified_rows(
@@ -54,19 +60,28 @@ def stratified_rows(
     return np.sort(order[np.argsort(depth, kind="stable")[:size]])
 
 
-def tsne(
+def check_method(method: str) -> None:
+    """Refuse an embedding that is not known, or whose library is missing."""
+    if method not in _FITS:
+        raise ValueError(f"there is no embedding {method!r}; choose tsne or umap")
+    optional_module(*_LIBRARIES[method])
+
+
+def embed(
     features: ArrayLike,
     labels: ArrayLike | None = None,
     *,
+    method: Method = "tsne",
     sample: int = SAMPLE,
     seed: int = 0,
 ) -> Points:
-    """t-SNE, (n, 2), also of hundreds of thousands of rows; the same for the same seed.
+    """Places in the plane, (n, 2), also of hundreds of thousands of rows.
 
     At most ``sample`` rows, stratified by ``labels`` where given, are laid out; every
-    other row goes where its nearest neighbours among them are, and openTSNE then lets
-    each of them find its place among the fixed ones.
+    other row finds its place among these. The same seed gives the same places.
+    ``method`` is "tsne" (openTSNE) or "umap" (umap-learn, of the extra ``peers``).
     """
+    check_method(method)
     X: NDArray[np.float64] = check_array(features, np.float64, input_name="features")
     if X.shape[1] == 1:
         X = np.hstack([X, np.zeros_like(X)])  # openTSNE starts from two directions
@@ -80,30 +95,55 @@ def tsne(
     if len(rows) < _FEW or (X[rows] == X[rows[0]]).all():
         flat: Points = PCA(2, svd_solver="full").fit_transform(X)
         return flat
-    method = load("openTSNE").TSNE(
-        perplexity=min(_PERPLEXITY, (len(rows) - 1) / 3),
+    points = np.empty((len(X), 2))
+    rest = np.setdiff1d(np.arange(len(X)), rows)
+    fitted, place = _FITS[method](X[rows], seed)
+    if len(rest):
+        points[rest] = place(X[rest])
+    points[rows] = fitted  # after the others, who may shift it to the middle
+    return points
+
+
+def _fit_tsne(X: NDArray[np.float64], seed: int) -> tuple[Points, _Place]:
+    """openTSNE; others go where their nearest neighbours are, and find their place."""
+    method = optional_module(*_LIBRARIES["tsne"]).TSNE(
+        perplexity=min(_PERPLEXITY, (len(X) - 1) / 3),
         initialization="pca",
         random_state=seed,
         n_jobs=1,  # threads would change the order of sums
     )
-    fitted = method.fit(X[rows])
-    points = np.empty((len(X), 2))
-    rest = np.setdiff1d(np.arange(len(X)), rows)
-    if len(rest):
-        near = {"k": _NEIGHBOURS, "exaggeration": 1, "n_iter": 25}
-        points[rest] = fitted.transform(X[rest], **near)
-    points[rows] = fitted  # after the others, who may shift it to the middle
-    return points
+    fitted = method.fit(X)
+    near = {"k": _NEIGHBOURS, "exaggeration": 1, "n_iter": 25}
+    return fitted, lambda others: fitted.transform(others, **near)
+
+
+def _fit_umap(X: NDArray[np.float64], seed: int) -> tuple[Points, _Place]:
+    umap = optional_module(*_LIBRARIES["umap"])
+    near = min(_UMAP_NEIGHBOURS, len(X) - 1)
+    method = umap.UMAP(n_neighbors=near, random_state=seed, n_jobs=1)
+    return method.fit_transform(X), method.transform
+
+
+_FITS: dict[str, Callable[[NDArray[np.float64], int], tuple[Points, _Place]]] = {
+    "tsne": _fit_tsne,
+    "umap": _fit_umap,
+}
 
 
 def three_levels(
     model: SAGL, views: Views, rows: NDArray[np.int64] | None = None
 ) -> dict[str, dict[str, NDArray[Any]]]:
-    """Per view: features as given, after the linear map (z), and as represented (p)."""
+    """Per view: features as given, after the linear map (z), and as represented (p).
+
+    What a sample misses are rows of NaN.
+    """
     chosen = model.check_views(views if rows is None else views[np.sort(rows)])
     originals = chosen.take(np.arange(len(chosen)))
     linear = anchor_features(model.network_, [torch.from_numpy(h) for h in originals])
     final = np.split(model.transform(chosen), len(chosen.names), axis=1)
+    if chosen.present is not None:
+        for there, p in zip(chosen.present.T, final, strict=True):
+            p[~there] = np.nan
     return {
         name: dict(zip(LEVELS, (h, z.cpu().numpy(), p), strict=True))
         for name, h, z, p in zip(chosen.names, originals, linear, final, strict=True)
@@ -123,20 +163,45 @@ def lay_out(
     representations: NDArray[np.float32] | None,
     graph: csr_matrix | None,
     seed: int = 0,
+    method: Method = "tsne",
 ) -> Layout:
-    """t-SNE of the representations, else of the graph, else a disc per cluster."""
-    near = "Near points have similar {} (t-SNE)."
+    """An embedding of the representations, else of the graph, else discs."""
+    near = f"Near points have similar {{}} ({_WORDS[method]})."
     if representations is not None:
-        points = tsne(representations, labels, seed=seed)
+        points = embed(representations, labels, method=method, seed=seed)
         return Layout(points, near.format("representations"))
     if graph is not None and len(labels) > _GRAPH_COMPONENTS:
-        points = tsne(graph_features(graph, seed), labels, seed=seed)
+        features = graph_features(graph, seed)
+        points = embed(features, labels, method=method, seed=seed)
         return Layout(points, near.format("neighbours in the graph"))
     return Layout(
         discs(labels, confidence),
         "Each cluster is a disc with its most confident samples in the middle; how "
         "clusters lie to each other means nothing.",
     )
+
+
+def lay_out_views(
+    views: Views, labels: NDArray[np.int64], method: Method = "tsne"
+) -> dict[str, Layout]:
+    """A map per view, of its features as they were given.
+
+    Samples that miss the view are all at its lower left corner.
+    """
+    near = f"Near points have similar features of {{}} ({_WORDS[method]})"
+    layouts = {}
+    for i, (name, array) in enumerate(views.items()):
+        there = np.ones(len(views), dtype=bool)
+        if views.present is not None:
+            there = views.present[:, i]
+        found = embed(np.asarray(array[there]), labels[there], method=method)
+        points, words = np.empty((len(views), 2)), near.format(name)
+        points[there] = found
+        if not there.all():
+            points[~there] = found.min(axis=0)
+            words += "; samples that miss it are at the lower left corner"
+        layouts[name] = Layout(points, f"{words}.")
+    return layouts
 
 
 def graph_features(graph: csr_matrix, seed: int = 0) -> NDArray[np.float32]:

@@ -25,9 +25,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
 from sagl.features.samples import Unreadable
-from sagl.report.inputs import Column, category_column, run_checksum
+from sagl.model import Facts
+from sagl.report.beside import ABSENT, Beside
+from sagl.report.embedding import Layout
+from sagl.report.inputs import Column, category_column
 from sagl.report.run_data import RunData
 from sagl.report.style import cluster_colours, load, scale_colours
+from sagl.run import run_checksum
 from sagl.storage import replacing
 
 SHOWN_ROWS = 200_000  # samples in the explorer; more make no page that opens
@@ -82,7 +86,9 @@ def shown_rows(data: RunData, limit: int = SHOWN_ROWS) -> NDArray[np.int64]:
     n = len(data)
     if n <= limit:
         return np.arange(n)
-    needed = np.array(sorted({*data.inputs.names.wrong, *data.listed}), dtype=np.int64)
+    named = [*data.inputs.names.wrong, *data.listed]
+    begun = np.setdiff1d(data.standing_out, named)[: max(0, limit - len(set(named)))]
+    needed = np.unique([*named, *begun]).astype(np.int64)
     others = np.setdiff1d(np.arange(n), needed)
     room = max(0, limit - len(needed))
     drawn = np.random.default_rng(0).choice(others, room, replace=False)
@@ -99,6 +105,9 @@ def payload(data: RunData, thumbnails: Thumbnails, rows: NDArray[np.int64]) -> s
         numeric = inputs.labels.dtype.kind in "iu"
         truth = category_column("True label", inputs.labels.tolist(), numeric=numeric)
         columns.insert(0, truth)
+    shown = [shown_column(column, rows) for column in columns]
+    if data.beside is not None:
+        shown.append(_beside_column(data.beside, rows))
     texts = [inputs.text(row) for row in place] if inputs.kind == "text" else None
     images = thumbnails.images
     return pack(
@@ -110,6 +119,7 @@ def payload(data: RunData, thumbnails: Thumbnails, rows: NDArray[np.int64]) -> s
             "labels": [names.label_of(c.number) for c in data.clusters],
             "names": dict(names.clusters),
             "wrong": [place[row] for row in sorted(names.wrong)],
+            "words": data.layout.words,
             "extent": extent,
             "xy": xy.ravel().tolist(),
             "row": rows.tolist(),
@@ -118,11 +128,59 @@ def payload(data: RunData, thumbnails: Thumbnails, rows: NDArray[np.int64]) -> s
             "ids": [inputs.ids[row] for row in place],
             "texts": texts,
             "views": _graphs(data, rows),
-            "columns": [shown_column(column, rows) for column in columns],
+            "columns": shown,
+            "maps": [_map(name, layout, rows) for name, layout in data.maps.items()],
+            "facts": None if data.facts is None else _facts(data.facts, rows),
+            "layers": _layers(data, rows),
+            "moved": None if data.beside is None else _moved(data, rows),
             "thumbnails": {place[row]: images[row] for row in images if row in place},
             "pixelated": thumbnails.pixelated,
         }
     )
+
+
+def _map(name: str, layout: Layout, rows: NDArray[np.int64]) -> dict[str, Any]:
+    """Where a view has the samples."""
+    xy, extent = places(layout.points[rows])
+    about = {"name": name, "words": layout.words, "extent": extent}
+    return {**about, "xy": xy.ravel().tolist()}
+
+
+def _facts(facts: Facts, rows: NDArray[np.int64]) -> dict[str, list[float]]:
+    """What is known of single samples: scores, and groups of near-duplicates."""
+    return {
+        "outlier": facts.outlier[rows].round(4).tolist(),
+        "disagreement": facts.disagreement[rows].round(4).tolist(),
+        "duplicate": facts.duplicate[rows].tolist(),
+    }
+
+
+def _layers(data: RunData, rows: NDArray[np.int64]) -> dict[str, Any] | None:
+    """Partitions from coarse to fine; which cluster of the coarser each is in."""
+    if len(data.layers) < 2:
+        return None
+    return {
+        "sizes": [layer.n_clusters for layer in data.layers],
+        "parents": [layer.parents for layer in data.layers],
+        "stability": [round(layer.stability, 4) for layer in data.layers],
+        "leaf": None if data.leaves is None else data.leaves[rows].tolist(),
+    }
+
+
+def _beside_column(beside: Beside, rows: NDArray[np.int64]) -> dict[str, Any]:
+    """The other run's clusters, each in the colour of its counterpart."""
+    column = beside.column()
+    colours = beside.places()
+    known = sorted(set(beside.labels.tolist()))
+    shown = shown_column(column, rows)
+    return shown | {"colours": [None if k == ABSENT else colours[k] for k in known]}
+
+
+def _moved(data: RunData, rows: NDArray[np.int64]) -> list[int]:
+    """Places of the samples that another run has elsewhere."""
+    assert data.beside is not None
+    moved: list[int] = np.flatnonzero(data.beside.moved(data.labels)[rows]).tolist()
+    return moved
 
 
 def pack(content: dict[str, Any]) -> str:

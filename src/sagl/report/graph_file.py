@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow.csv import write_csv
 from pyarrow.parquet import write_table
-from scipy.sparse import csr_array, csr_matrix, load_npz, save_npz
+from scipy.sparse import csr_array, csr_matrix, save_npz
 
 from sagl.estimator import SAGL
-from sagl.features.files import SUFFIXES, read_labels
+from sagl.features.files import SUFFIXES, read_array, read_labels
+from sagl.features.samples import file_error, reading
 from sagl.features.split import read_input
 from sagl.report.inputs import open_inputs
 from sagl.run import GRAPH, read_config
@@ -132,16 +132,20 @@ def stored_graph(run: Path, n: int) -> csr_matrix | None:
     path = run / GRAPH
     if not path.is_file():
         return None
-    try:
-        graph = csr_matrix(load_npz(path))
-    except (ValueError, OSError, KeyError, BadZipFile) as error:
-        raise ValueError(
-            f"{path} is damaged ({error}); remove it or fit again"
-        ) from None
-    if graph.shape != (n, n):
-        raise ValueError(
-            f"{path} has shape {graph.shape} and the run {n} samples; remove it"
-        )
+    # Not by SciPy's own reader: that one inflates what it finds, and does not look
+    # whether indices lead out of the matrix.
+    with reading(path, "remove it or fit again"):
+        names = ("shape", "indptr", "indices", "data")
+        shape, *parts = (read_array(path, name).copy() for name in names)
+        if (form := tuple(shape.tolist())) != (n, n):
+            raise file_error(
+                path, f"has shape {form} and the run {n} samples; remove it"
+            )
+        indptr, indices, data = parts
+        graph = csr_matrix((data, indices, indptr), (n, n))
+        graph.check_format()
+        if not np.isfinite(graph.data).all():
+            raise ValueError("its weights are no finite numbers")
     return graph
 
 

@@ -6,7 +6,7 @@ them, never by position.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,30 +14,36 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sagl.clusters.names import FILE as NAMES
+from sagl.clusters.names import Names, read_names
 from sagl.features import tables
 from sagl.features.files import read_labels
 from sagl.features.manifest import MANIFEST
 from sagl.features.readers import open_samples, reopen
-from sagl.features.samples import Samples, Unreadable, check_readable
+from sagl.features.samples import Samples, Unreadable, check_readable, string_array
 from sagl.features.split import read_files
 from sagl.features.store import FeatureStore
-from sagl.run import CONFIG, FEATURES, LABELS, SOURCE, check_part, read_config
-from sagl.run_files import SavedNames, check_source
-from sagl.schema import check, parse_json, read_json
-from sagl.storage import sha256
+from sagl.run import (
+    FEATURES,
+    LABELS,
+    SOURCE,
+    check_part,
+    read_config,
+    run_checksum,
+)
+from sagl.run_files import check_source
+from sagl.schema import read_json
 from sagl.views import Views
 
 __all__ = ["Inputs", "open_inputs", "with_samples"]
 
 MISSING = "(missing)"
-NAMES = "names.json"  # read from the run's directory when it lies there
 _TEXT = 400  # characters of a text that are shown
 _ID_COLUMNS = ("id", "sample", "path", "file")
 # More values than this and a column of words is something to read, not to colour by.
 _MOST_CATEGORIES = 500
 # Whole numbers with so few values are codes: colours apart, not a scale.
 _MOST_CODES = 20
-_FORMAT, _VERSION = "sagl-names", 1
 
 
 @dataclass(frozen=True)
@@ -52,24 +58,6 @@ class Column:
     kind: Literal["category", "number", "text"]
     values: NDArray[Any]
     categories: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Names:
-    """What a person said about a run's clusters and samples."""
-
-    clusters: Mapping[int, str] = field(default_factory=dict)  # by number, if named
-    # Samples marked as wrong: the row in labels.csv and the id.
-    wrong: Mapping[int, str] = field(default_factory=dict)
-    run: str = ""  # checksum of the run they belong to
-
-    def label_of(self, cluster: int) -> str:
-        """What a cluster is called that nobody has named."""
-        return f"Cluster {cluster}"
-
-    def name_of(self, cluster: int) -> str:
-        """What a cluster is called."""
-        return self.clusters.get(cluster) or self.label_of(cluster)
 
 
 @dataclass(frozen=True)
@@ -131,9 +119,9 @@ def open_inputs(
         raise ValueError("give either --store or --view, not both")
     for name in (LABELS, SOURCE):
         check_part(run, config, name)
-    inputs = Inputs(_sample_ids(run / LABELS))
+    inputs = Inputs(sample_ids(run / LABELS))
     n = len(inputs.ids)
-    record = _source_record(run)
+    record = source_record(run)
     if views:
         fitted = {view["name"]: view["width"] for view in config["views"]}
         joined = read_files(views, id_column)
@@ -166,11 +154,10 @@ def open_inputs(
     if columns is not None:
         inputs = replace(inputs, columns=read_columns(columns, inputs.ids))
     if names is not None or (run / NAMES).is_file():
-        names = run / NAMES if names is None else names
-        given_names = read_names(names)
         n_clusters = int(config["settings"]["n_clusters"])
-        check_names(given_names, names, run, n_clusters, inputs.ids)
-        inputs = replace(inputs, names=given_names)
+        names = run / NAMES if names is None else names
+        known = read_names(names, run_checksum(run), n_clusters, inputs.ids)
+        inputs = replace(inputs, names=known)
     return inputs
 
 
@@ -188,12 +175,15 @@ def with_samples(inputs: Inputs, samples: Samples, place: str) -> Inputs:
     ids, rows = _join(inputs.ids, samples.ids, place)
     labels = inputs.labels
     if samples.labels is not None and labels is None:
-        labels = np.array([samples.labels[int(row)] for row in rows])
+        known = [samples.labels[int(row)] for row in rows]
+        labels = string_array(Path(place), known)
     return replace(inputs, ids=ids, samples=samples, sample_rows=rows, labels=labels)
 
 
-def _sample_ids(path: Path) -> list[str]:
-    ids = tables.read_columns(path, [None]).get("sample")
+def sample_ids(path: Path) -> list[str]:
+    """What a run's ``labels.csv`` calls its samples, or their numbers."""
+    columns = tables.read_columns(path, [None])
+    ids = columns.get("sample", columns.get("row"))
     if ids is None:
         raise ValueError(f"{path} is damaged: it has no column sample")
     return [one or "" for one in ids]
@@ -202,7 +192,10 @@ def _sample_ids(path: Path) -> list[str]:
 def _with_store(inputs: Inputs, place: Path, config: dict[str, Any]) -> Inputs:
     """Views and labels of a store, its rows put into the order of the run."""
     names = [view["name"] for view in config["views"]]
-    joined = FeatureStore.open(place).join(names, "inner")
+    store = FeatureStore.open(place)
+    common = store.ids_in_all(names)
+    inner = len(common) == len(inputs.ids) or set(inputs.ids) <= set(common)
+    joined = store.join(names, "inner" if inner else "outer")
     ids, rows = _join(inputs.ids, joined.ids, str(place))
     in_order = np.array_equal(rows, np.arange(len(joined.ids)))
     views = joined.views if in_order else joined.views[rows]
@@ -236,7 +229,7 @@ def _positions(
     return np.array([position[name] for name in ids])
 
 
-def _source_record(run: Path) -> dict[str, Any]:
+def source_record(run: Path) -> dict[str, Any]:
     """Where samples and features were when the run was fitted, if it says so."""
     try:
         record = read_json(run / SOURCE)
@@ -299,57 +292,3 @@ def read_columns(path: Path, ids: Sequence[str]) -> tuple[Column, ...]:
         make_column(name, [cells[row] for row in rows])
         for name, cells in columns.items()
     )
-
-
-def run_checksum(run: Path) -> str:
-    """What tells a run from all others: its configuration names all other files."""
-    return sha256(run / CONFIG)
-
-
-def read_names(path: str | Path) -> Names:
-    """Read the names and marks that the explorer of a report exported."""
-    path = Path(path)
-    check_readable(path)
-    try:
-        content = parse_json(path.read_text(encoding="utf-8-sig"))
-        if content["format"] != _FORMAT:
-            raise ValueError(f"its format is {content['format']!r}")
-        version = content["version"]
-        if version == _VERSION:
-            check(SavedNames, content)
-            clusters = {int(k): name for k, name in content["clusters"].items()}
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(
-            f"{path}: not the names of a run ({type(error).__name__}: {error}); export "
-            "the names again in the explorer of a report (Names as JSON)"
-        ) from None
-    if version != _VERSION:
-        raise ValueError(
-            f"{path}: of version {version!r}, this sagl reads {_VERSION}: upgrade sagl"
-        )
-    wrong = {mark["row"]: mark["sample"] for mark in content["wrong"]}
-    return Names(clusters, wrong, content["run"])
-
-
-def check_names(
-    names: Names, path: Path, run: Path, n_clusters: int, ids: Sequence[str]
-) -> None:
-    """Refuse names of another run: its cluster 3 is not this one's."""
-    if names.run != run_checksum(run):
-        raise ValueError(
-            f"{path}: the names belong to another run than {run}; numbers of clusters "
-            "mean something else in every run: give the run's own names"
-        )
-    for cluster in names.clusters:
-        if not 0 <= cluster < n_clusters:
-            raise ValueError(
-                f"{path}: there is no cluster {cluster}; {run} has {n_clusters}"
-            )
-    for row, name in names.wrong.items():
-        sample = ids[row] if 0 <= row < len(ids) else None
-        if sample != name:
-            actual = "not there" if sample is None else repr(sample)
-            raise ValueError(
-                f"{path}: row {row} is marked as {name!r}, but it is {actual}; give "
-                "the same --store or --source as for the report they come from"
-            )

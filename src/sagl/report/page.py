@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 
 from sagl._version import __version__
 from sagl.report import figures, style, summary
-from sagl.report.embedding import stratified_rows, three_levels, tsne
+from sagl.report.embedding import (
+    LEVELS,
+    Method,
+    check_method,
+    embed,
+    stratified_rows,
+    three_levels,
+)
 from sagl.report.explorer import (
     Thumbnails,
     make_thumbnails,
@@ -28,7 +35,7 @@ from sagl.report.explorer import (
 )
 from sagl.report.inputs import Inputs
 from sagl.report.run_data import Progress, RunData, collect
-from sagl.report.saving import picture
+from sagl.report.saving import check_format, picture, save
 from sagl.search.count import ClusterCount
 from sagl.storage import check_writable, write_text
 
@@ -40,8 +47,9 @@ _THUMBNAILS = 5_000  # pictures in one page
 _TSNE_ROWS = 1_500  # of each view, at each level
 _MOST_SVG = 600_000  # characters of a figure; beyond, a PNG is smaller
 _SCRIPTS = (
-    *("dom", "data", "camera", "points", "colours", "overlay", "panel"),
-    *("explorer", "controls"),  # the last one begins
+    *("dom", "data", "layers", "camera", "points", "colours", "overlay", "stage"),
+    *("gallery", "tree", "panel", "explorer", "search"),
+    "controls",  # begins
 )
 _LINE = 160  # characters of a text in the list of a cluster's samples
 
@@ -63,6 +71,10 @@ def write_report(
     thumbnails: bool = True,
     tsne_rows: int | None = None,
     graph: bool | None = None,
+    embedding: Method = "tsne",
+    view_maps: bool = False,
+    beside: Path | None = None,
+    map_file: Path | None = None,
     parquet: Path | None = None,
     device: str = "auto",
     progress: Progress = lambda stage: None,
@@ -71,16 +83,31 @@ def write_report(
 
     ``inputs`` are those of :func:`~sagl.report.inputs.open_inputs`, or made by hand. A
     ``graph`` per view is computed by default up to 50,000 samples; ``tsne_rows`` is how
-    many samples the t-SNE figures show, 0 for none; ``parquet`` names a table for
-    embedding-atlas to be written as well. Returned are path and size of the page, its
-    headline numbers and its warnings.
+    many samples the t-SNE figures show, 0 for none. The map is made by ``embedding``,
+    "tsne" or "umap"; with ``view_maps`` each view has a map of its own as well.
+    ``beside`` is another run to compare with. ``map_file`` names a labelled map (.png,
+    .svg, .pdf) and ``parquet`` a table for embedding-atlas to be written as well.
+    Returned are path and size of the page, its headline numbers and its warnings.
     """
     out = run / FILE_NAME if out is None else out
     check_writable(out, "the name must end in", ".html")
     if parquet is not None:
         check_writable(parquet, "the name must end in", ".parquet")
+    if map_file is not None:
+        check_format(map_file)
+        check_writable(map_file, "the name must end in", map_file.suffix)
     load_extra()
-    data = collect(run, inputs, graph=graph, device=device, progress=progress)
+    check_method(embedding)
+    data = collect(
+        run,
+        inputs,
+        graph=graph,
+        embedding=embedding,
+        view_maps=view_maps,
+        beside=beside,
+        device=device,
+        progress=progress,
+    )
     rows = shown_rows(data)
     progress("figures")
     drawings = list(draw_run(data, _TSNE_ROWS if tsne_rows is None else tsne_rows))
@@ -89,13 +116,17 @@ def write_report(
     progress("thumbnails")
     images = Thumbnails({}, False, 0)
     if thumbnails and inputs.kind == "image":
-        # First those in the lists of the clusters, then others at random.
-        others = np.setdiff1d(rows, data.listed)
+        # First those in lists and galleries, then others at random.
+        first = list(dict.fromkeys([*data.listed, *data.standing_out]))
+        others = np.setdiff1d(rows, first)
         more = np.random.default_rng(0).permutation(others)[:_THUMBNAILS]
-        pictured = [*data.listed, *more.tolist()][: max(_THUMBNAILS, len(data.listed))]
+        pictured = [*first, *more.tolist()][: max(_THUMBNAILS, len(first))]
         images = make_thumbnails(sorted(pictured), inputs.sample)
     progress("page")
     write_text(out, render(data, drawings, warnings, images, rows))
+    if map_file is not None:
+        ax = figures.draw_map(data.layout.points, data.labels, names=_names(data))
+        save(ax, map_file)
     if parquet is not None:
         write_atlas(parquet, data)
     return {
@@ -105,6 +136,8 @@ def write_report(
         "protocol": summary.protocol(data),
         "headline": {n.label: n.value for n in summary.headline(data)},
         "warnings": [f"{c.title}. {c.text}" for c in warnings],
+        "moved": None if data.beside is None else data.beside.n_moved,
+        "map": None if map_file is None else str(map_file),
         "parquet": None if parquet is None else str(parquet),
     }
 
@@ -122,15 +155,11 @@ def draw_run(data: RunData, tsne_rows: int = _TSNE_ROWS) -> Iterator[Drawing]:
     numbers = count()
 
     def drawing(title: str, ax: style.Axes, *, wide: bool = False) -> Drawing:
-        svg, png, alt, caption = picture(ax, f"figure-{next(numbers)}")
-        if len(svg) > _MOST_SVG:
-            address = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-            svg = f'<img src="{address}" alt="{escape(alt)}">'
-        return Drawing(title, svg, caption, wide)
+        return _drawing(title, ax, f"figure-{next(numbers)}", wide)
 
     names = None
     if data.inputs.names.clusters:
-        names = [data.inputs.names.name_of(k.number) for k in data.clusters]
+        names = _names(data)
     ax = figures.draw_cluster_sizes(data.labels, len(data.clusters), names=names)
     yield drawing("Cluster sizes", ax)
     yield drawing("Confidence", figures.draw_confidence(data.confidence))
@@ -155,9 +184,37 @@ def draw_run(data: RunData, tsne_rows: int = _TSNE_ROWS) -> Iterator[Drawing]:
         return
     rows = stratified_rows(data.labels, tsne_rows)
     for name, levels in three_levels(model, views, rows).items():
-        points = {level: tsne(features) for level, features in levels.items()}
-        ax = figures.draw_tsne_levels(points, data.labels[rows], name=name)[0]
+        there = ~np.isnan(levels[LEVELS[0]][:, 0])  # not of those that miss the view
+        points = {level: embed(of[there]) for level, of in levels.items()}
+        ax = figures.draw_tsne_levels(points, data.labels[rows[there]], name=name)[0]
         yield drawing(f"From features to representations: {name}", ax, wide=True)
+
+
+def draw_beside(data: RunData) -> Drawing | None:
+    """Who went where, between this run's clusters and those of another."""
+    beside = data.beside
+    if beside is None:
+        return None
+    ax = figures.draw_flow(
+        beside.flow,
+        _names(data),
+        beside.names,
+        titles=(data.directory.resolve().name, beside.name),
+        match=beside.match,
+    )
+    return _drawing("Who went where", ax, "flow", wide=True)
+
+
+def _drawing(title: str, ax: style.Axes, name: str, wide: bool) -> Drawing:
+    svg, png, alt, caption = picture(ax, name)
+    if len(svg) > _MOST_SVG:
+        address = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+        svg = f'<img src="{address}" alt="{escape(alt)}">'
+    return Drawing(title, svg, caption, wide)
+
+
+def _names(data: RunData) -> list[str]:
+    return [data.inputs.names.name_of(cluster.number) for cluster in data.clusters]
 
 
 def draw_count(count: ClusterCount) -> style.Axes:
@@ -203,6 +260,7 @@ def render(
         data=data,
         summary=summary,
         figures=figures,
+        flow=draw_beside(data),
         concerns=concerns,
         thumbnails=thumbnails,
         kind="image" if thumbnails.images else inputs.kind,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
 from sagl.estimator import SAGL
-from sagl.evaluation.cka import cka_matrix
-from sagl.report.embedding import Layout, lay_out
+from sagl.evaluation.cka import cka_matrix, with_all_views
+from sagl.model import Facts, Layer
+from sagl.report.beside import Beside, open_beside
+from sagl.report.embedding import Layout, Method, lay_out, lay_out_views
 from sagl.report.graph_file import attention_graphs, stored_graph
 from sagl.report.inputs import Inputs, check_length
 from sagl.run import ALL_VIEWS, GRAPH_LIMIT
@@ -23,6 +25,7 @@ from sagl.views import Views
 _DENSE_LIMIT = 5_000  # a dense graph has a number for every pair of samples
 _MOST_CHANGED = 0.01  # share of samples whose cluster may differ by rounding
 _EXAMPLES = 1_500  # shown in all clusters together
+_IN_GALLERY = 120
 _NEIGHBOURS = 3
 _LEAST_SHARE = 0.001  # of a cluster's weight, to count as a neighbour
 # Confidences that differ by less are equally typical; then the graph decides.
@@ -59,6 +62,11 @@ class RunData:
     view_agreement: float | None
     clusters: list[Cluster]  # all, by number
     layout: Layout
+    maps: dict[str, Layout] = field(default_factory=dict)  # of each view, if asked for
+    facts: Facts | None = None  # about single samples
+    layers: tuple[Layer, ...] = ()
+    leaves: NDArray[np.int64] | None = None  # clusters in the finest layer
+    beside: Beside | None = None  # another run
 
     @property
     def used(self) -> list[Cluster]:
@@ -70,11 +78,28 @@ class RunData:
         """Rows of the samples that clusters are shown by."""
         return [row for c in self.clusters for row in (*c.typical, *c.doubtful)]
 
+    @property
+    def standing_out(self) -> list[int]:
+        """Rows of the samples that galleries begin with."""
+        scores = [-self.confidence]
+        if self.facts is not None:
+            repeated = self.facts.duplicate >= 0
+            scores += [self.facts.outlier, self.facts.disagreement]
+            scores += [np.where(repeated, -self.facts.duplicate, -np.inf)]
+        if self.beside is not None:
+            moved = self.beside.moved(self.labels)
+            scores += [np.where(moved, -self.confidence, -np.inf)]
+        rows: set[int] = set()
+        for score in scores:
+            first = np.argsort(-score, kind="stable")[:_IN_GALLERY]
+            rows.update(first[score[first] > -np.inf].tolist())
+        return sorted(rows)
+
     @cached_property
     def cka(self) -> NDArray[np.float64] | None:
         """How alike the views are, where there are two and at least four samples."""
         views = self.inputs.views
-        if views is None or len(views.names) < 2 or len(views) < 4:
+        if views is None or len(views.names) < 2 or len(with_all_views(views)) < 4:
             return None
         return cka_matrix(views, batch_size="auto")
 
@@ -87,18 +112,25 @@ def collect(
     inputs: Inputs,
     *,
     graph: bool | None = None,
+    embedding: Method = "tsne",
+    view_maps: bool = False,
+    beside: Path | None = None,
     device: str = "auto",
     progress: Progress = lambda stage: None,
 ) -> RunData:
     """Read the run and compute what its views, where given, allow.
 
     ``graph`` says whether to compute a graph per view; by default up to 50,000
-    samples. Without views the run's own ``graph.npz`` is used.
+    samples. Without views the run's own ``graph.npz`` is used. With ``view_maps`` each
+    view has a map of its own; ``beside`` is another run of the same samples.
     """
     model = SAGL.load(run, device)
     settings, labels, confidence = model.settings_, model.labels_, model.confidence_
     n, views = len(labels), inputs.views
     check_length(len(inputs.ids), n, "ids", run)
+    other = None
+    if beside is not None:
+        other = open_beside(beside, run, inputs.ids, labels, settings.n_clusters)
     representations = agreement = None
     graphs: dict[str, csr_matrix] = {}
     if views is not None:
@@ -115,6 +147,11 @@ def collect(
         graphs = {} if together is None else {ALL_VIEWS: together}
     examples = int(np.clip(_EXAMPLES // (2 * settings.n_clusters), 2, 8))
     progress("layout")
+    layout = lay_out(labels, confidence, representations, together, method=embedding)
+    maps = {}
+    if view_maps and views is not None:
+        maps = lay_out_views(views, labels, embedding)
+    leaves = getattr(model, "leaves_", None)
     return RunData(
         directory=run,
         model=model,
@@ -127,7 +164,12 @@ def collect(
         clusters=describe_clusters(
             labels, confidence, settings.n_clusters, together, examples
         ),
-        layout=lay_out(labels, confidence, representations, together),
+        layout=layout,
+        maps=maps,
+        facts=getattr(model, "facts_", None),
+        layers=getattr(model, "layers_", ()),
+        leaves=None if leaves is None else leaves.labels,
+        beside=other,
     )
 
 
@@ -141,8 +183,10 @@ def _represent(
         choices = torch.stack(answer.p).argmax(dim=2)  # (L, batch)
         alike.append((choices == choices[0]).all(dim=0).cpu().numpy())
         parts.append(torch.cat(answer.p, dim=1).float().cpu().numpy())
-    changed = int((np.concatenate(labels) != model.labels_).sum())
-    n = len(model.labels_)
+    moved = np.concatenate(labels) != model.labels_
+    if hasattr(model, "corrections_"):  # they are where people put them
+        moved[model.corrections_.rows] = False
+    changed, n = int(moved.sum()), len(moved)
     if changed > max(1, _MOST_CHANGED * n):
         raise ValueError(
             f"the views are not those that {run} was fitted on: {changed:,} of {n:,} "

@@ -28,6 +28,12 @@ class Picture(NamedTuple):
 
     ``svg`` is an ``<svg>`` element to be inlined: its ids begin with the name and are
     unique on the page, its ink is ``currentColor``, its alt text is inside.
+
+    Examples
+    --------
+    >>> from sagl.report import Picture
+    >>> Picture("<svg></svg>", b"", alt="Two bars.", caption="Sizes").alt
+    'Two bars.'
     """
 
     svg: str
@@ -50,6 +56,17 @@ def save(drawn: Axes | Figure, path: str | Path) -> None:
     """Write a figure as PNG, SVG or PDF, by the path's suffix; whole or not at all.
 
     The ground is white: a file is looked at anywhere.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sagl.report import save
+    >>> from sagl.report.figures import draw_cluster_sizes
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "sizes.png"
+    ...     save(draw_cluster_sizes([0, 0, 1]), path)
+    ...     path.stat().st_size > 1000
+    True
     """
     path = Path(path)
     content = _rendered(drawn, check_format(path), "white")
@@ -69,7 +86,16 @@ def check_format(path: Path) -> str:
 
 
 def picture(drawn: Axes | Figure, name: str) -> Picture:
-    """A figure with its words, as SVG and PNG. ``name`` is unique on the page."""
+    """A figure with its words, as SVG and PNG. ``name`` is unique on the page.
+
+    Examples
+    --------
+    >>> from sagl.report import picture
+    >>> from sagl.report.figures import draw_cluster_sizes
+    >>> drawn = picture(draw_cluster_sizes([0, 0, 1]), "sizes")
+    >>> drawn.svg[:4]
+    '<svg'
+    """
     if not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
         raise ValueError(
             f"a picture's name is made of letters, digits and hyphens; got {name!r}"

@@ -8,14 +8,15 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sagl.clusters.shown import sentence
 from sagl.evaluation.cka import judge_views
 from sagl.evaluation.graphs import weight_inside
 from sagl.evaluation.metrics import clustering_scores
 from sagl.evaluation.protocols import predict_in_batches
-from sagl.report.inputs import run_checksum
 from sagl.report.run_data import RunData
-from sagl.run import read_config
+from sagl.run import read_config, run_checksum
 
 CONFIDENT = 0.9
 _LARGEST = 0.5  # a share of all samples that is suspicious for one of many clusters
@@ -45,23 +46,15 @@ class Concern(NamedTuple):
 
 def found(data: RunData) -> str:
     """What was found, in one sentence."""
-    names = data.model.view_names_
-    samples, clusters, views = (
-        f"{n:,} {noun}" + "s" * (n != 1)
-        for n, noun in (
-            *((len(data), "sample"), (len(data.used), "cluster")),
-            (len(names), "view"),
-        )
-    )
-    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-    return f"{samples} in {clusters}, seen through {views}: {listed}."
+    return sentence(data.labels, data.model.view_names_)
 
 
 def headline(data: RunData) -> list[Number]:
     """Scores where labels are known, then what can be said without them."""
     numbers = []
     if data.inputs.labels is not None:
-        scores = clustering_scores(data.inputs.labels, data.labels)
+        rows = _scored(data)
+        scores = clustering_scores(data.inputs.labels[rows], data.labels[rows])
         for name, meaning in (
             ("acc", "share of samples in the cluster that is matched to their class"),
             ("nmi", "what clusters and classes tell of each other, from 0 to 1"),
@@ -94,6 +87,13 @@ def headline(data: RunData) -> list[Number]:
     return numbers
 
 
+def _scored(data: RunData) -> NDArray[np.int64]:
+    """The samples that nobody corrected."""
+    corrections = getattr(data.model, "corrections_", None)
+    rows = np.arange(len(data))
+    return rows if corrections is None else np.delete(rows, corrections.rows)
+
+
 def protocol(data: RunData) -> str:
     """In words, how the numbers came about."""
     if data.inputs.labels is None:
@@ -101,9 +101,11 @@ def protocol(data: RunData) -> str:
             "No labels were given, so these numbers say how sure the run is and not "
             "how right."
         )
+    left_out = len(data) - len(_scored(data))
+    text = f"; {left_out:,} that people corrected are left out" if left_out else ""
     return (
         "Protocol: inductive, on the fitted samples. Each sample was given its cluster "
-        "alone, against the run's anchors; labels only score."
+        f"alone, against the run's anchors; labels only score{text}."
     )
 
 

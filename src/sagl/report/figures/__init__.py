@@ -11,8 +11,10 @@ from sagl.report.figures.cka import draw_cka
 from sagl.report.figures.cluster_count import draw_cluster_count
 from sagl.report.figures.clusters import draw_cluster_sizes, draw_confidence
 from sagl.report.figures.confusion import draw_confusion
+from sagl.report.figures.flow import draw_flow
 from sagl.report.figures.graph import draw_graph
 from sagl.report.figures.history import draw_losses, draw_sparsity
+from sagl.report.figures.labelled_map import draw_map
 from sagl.report.figures.methods import draw_accuracy, draw_training_times
 from sagl.report.figures.sensitivity import draw_batch_sizes, draw_sensitivity
 from sagl.report.figures.sweep import draw_sweep
@@ -27,8 +29,10 @@ __all__ = [
     "draw_cluster_sizes",
     "draw_confidence",
     "draw_confusion",
+    "draw_flow",
     "draw_graph",
     "draw_losses",
+    "draw_map",
     "draw_sensitivity",
     "draw_sparsity",
     "draw_sweep",

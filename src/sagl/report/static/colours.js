@@ -9,13 +9,29 @@ function bytesOf(hex) {
 }
 
 // By what points can be coloured. Each choice has a palette and says which of its
-// colours a row has, none where a number is missing.
-function colourChoices(data, memory) {
-  const { palette, scale } = data;
-  const byCategory = (name, codes, count, label) => ({
-    ...{ name, codes, count, label, palette, kind: "category" },
-    place: (row) => codes[row] % palette.length,
-  });
+// colours a row has, none where a number is missing. Layers of clusters come first.
+function colourChoices(data, layers) {
+  const { palette, scale, facts } = data;
+  const byCategory = (name, codes, count, label, placeOf = (code) => code, more = {}) => {
+    const places = Array.from({ length: count }, (_, code) => {
+      const place = placeOf(code);
+      return place === null ? -1 : place % palette.length;
+    });
+    return {
+      ...{ name, codes, count, label, palette, kind: "category", ...more },
+      colour: (code) => palette[places[code]] ?? MISSING,
+      place: (row) => places[codes[row]],
+    };
+  };
+  const byLayer = (layer) =>
+    byCategory(
+      layer === layers.asked ? "Cluster" : `Layer of ${layers.sizes[layer]}`,
+      layers.codes(layer),
+      layers.sizes[layer],
+      (code) => layers.nameOf(layer, code),
+      (code) => layers.colourOf(layer, code),
+      { layer },
+    );
   const byNumber = (name, values, low, high) => ({
     ...{ name, low, high, palette: scale, kind: "number" },
     place: (row) =>
@@ -23,13 +39,22 @@ function colourChoices(data, memory) {
         ? -1
         : Math.round(((values[row] - low) / (high - low || 1)) * (scale.length - 1)),
   });
+  const largest = (values) => values.reduce((most, value) => Math.max(most, value), 0);
   const choices = [
-    byCategory("Cluster", data.cluster, data.sizes.length, (k) => memory.nameOf(k)),
+    byLayer(layers.asked),
+    ...[...Array(layers.count).keys()].filter((i) => i !== layers.asked).map(byLayer),
     byNumber("Confidence", data.confidence, 0, 1),
   ];
-  for (const { name, kind, values, categories, low, high } of data.columns) {
+  if (facts) {
+    const { outlier, disagreement } = facts;
+    choices.push(byNumber("Unlike all others", outlier, 0, largest(outlier)));
+    choices.push(byNumber("Views disagree", disagreement, 0, largest(disagreement)));
+  }
+  for (const { name, kind, values, categories, low, high, colours } of data.columns) {
+    const label = (k) => categories[k];
+    const placeOf = (k) => (colours ? colours[k] : k);
     if (kind === "category") {
-      choices.push(byCategory(name, values, categories.length, (k) => categories[k]));
+      choices.push(byCategory(name, values, categories.length, label, placeOf));
     } else if (kind === "number") choices.push(byNumber(name, values, low, high));
   }
   return choices;
@@ -67,7 +92,6 @@ function categoryLegend(choice, explorer) {
     order.sort((a, b) => counts[b] - counts[a]);
     order.length = MOST_ENTRIES;
   }
-  const isCluster = choice.name === "Cluster";
   return order.map((code) =>
     make(
       "button",
@@ -78,8 +102,10 @@ function categoryLegend(choice, explorer) {
         "aria-pressed": String(explorer.highlighted() === code),
         onclick: () => explorer.highlight(code),
       },
-      swatch(choice.palette[code % choice.palette.length]),
-      make("bdi", isCluster ? { "data-cluster-name": code } : {}, choice.label(code)),
+      swatch(choice.colour(code)),
+      choice.layer === undefined
+        ? make("bdi", {}, choice.label(code))
+        : layerName(explorer, choice.layer, code),
       make("span", { class: "count" }, counts[code].toLocaleString("en")),
     ),
   );

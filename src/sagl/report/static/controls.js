@@ -1,10 +1,11 @@
-// What people do with pointer, keys, search and buttons; and the start of it all.
+// What people do with pointer, keys and buttons; and the start of it all.
 
 // Pointer, wheel, touch and keys on the picture, turned into what they mean.
 
 const CLICK_DISTANCE = 5; // CSS pixels a pointer may move and still click
 
-function listenToGestures(overlay, explorer) {
+function listenToGestures(stage, explorer) {
+  const overlay = stage.over;
   const pointers = new Map(); // id of each finger or button that is down: its place
   let start = null;
   let moved = false;
@@ -23,7 +24,7 @@ function listenToGestures(overlay, explorer) {
     pointers.set(event.pointerId, place(event));
     if (pointers.size > 1) {
       outline = null;
-      explorer.drawOutline(null);
+      explorer.drawOutline(stage, null);
       return;
     }
     start = [event.clientX, event.clientY];
@@ -33,7 +34,7 @@ function listenToGestures(overlay, explorer) {
 
   overlay.addEventListener("pointermove", (event) => {
     if (!pointers.has(event.pointerId)) {
-      if (event.pointerType === "mouse") explorer.hover(...place(event));
+      if (event.pointerType === "mouse") explorer.hover(stage, ...place(event));
       return;
     }
     const now = place(event);
@@ -43,8 +44,8 @@ function listenToGestures(overlay, explorer) {
     if (pointers.size === 2) pinch(event.pointerId, before, now);
     else if (outline) {
       outline.push(now);
-      explorer.drawOutline(outline);
-    } else if (moved) explorer.pan(now[0] - before[0], now[1] - before[1]);
+      explorer.drawOutline(stage, outline);
+    } else if (moved) explorer.pan(stage, now[0] - before[0], now[1] - before[1]);
     pointers.set(event.pointerId, now);
   });
 
@@ -52,22 +53,22 @@ function listenToGestures(overlay, explorer) {
     const [, still] = [...pointers].find(([other]) => other !== id);
     const apart = (a) => Math.hypot(a[0] - still[0], a[1] - still[1]);
     moved = true;
-    explorer.zoom(apart(now) / Math.max(1, apart(before)), ...still);
+    explorer.zoom(stage, apart(now) / Math.max(1, apart(before)), ...still);
   }
 
   overlay.addEventListener("pointerup", (event) => {
     if (!pointers.delete(event.pointerId) || pointers.size) return;
-    if (outline && moved) explorer.selectInside(outline);
-    else if (!moved) explorer.click(...place(event));
+    if (outline && moved) explorer.selectInside(stage, outline);
+    else if (!moved) explorer.click(stage, ...place(event));
     outline = null;
-    explorer.drawOutline(null);
+    explorer.drawOutline(stage, null);
   });
   overlay.addEventListener("pointercancel", (event) => {
     pointers.delete(event.pointerId);
     outline = null;
-    explorer.drawOutline(null);
+    explorer.drawOutline(stage, null);
   });
-  overlay.addEventListener("pointerleave", () => explorer.hover(null));
+  overlay.addEventListener("pointerleave", () => explorer.hover(stage, null));
 
   // A wheel over the picture scrolls the page until the picture has been clicked.
   overlay.addEventListener(
@@ -76,7 +77,7 @@ function listenToGestures(overlay, explorer) {
       if (document.activeElement !== overlay && !event.ctrlKey) return;
       event.preventDefault();
       const lines = event.deltaMode === 1 ? 16 : 1;
-      explorer.zoom(Math.exp(-event.deltaY * lines * 0.0015), ...place(event));
+      explorer.zoom(stage, Math.exp(-event.deltaY * lines * 0.0015), ...place(event));
     },
     { passive: false },
   );
@@ -86,15 +87,15 @@ function listenToGestures(overlay, explorer) {
     const step = 0.12 * Math.min(overlay.width, overlay.height);
     const middle = [overlay.width / 2, overlay.height / 2];
     const actions = {
-      ArrowLeft: () => explorer.pan(step, 0),
-      ArrowRight: () => explorer.pan(-step, 0),
-      ArrowUp: () => explorer.pan(0, step),
-      ArrowDown: () => explorer.pan(0, -step),
-      "+": () => explorer.zoom(1.4, ...middle),
-      "=": () => explorer.zoom(1.4, ...middle),
-      "-": () => explorer.zoom(1 / 1.4, ...middle),
+      ArrowLeft: () => explorer.pan(stage, step, 0),
+      ArrowRight: () => explorer.pan(stage, -step, 0),
+      ArrowUp: () => explorer.pan(stage, 0, step),
+      ArrowDown: () => explorer.pan(stage, 0, -step),
+      "+": () => explorer.zoom(stage, 1.4, ...middle),
+      "=": () => explorer.zoom(stage, 1.4, ...middle),
+      "-": () => explorer.zoom(stage, 1 / 1.4, ...middle),
       0: () => explorer.fit(),
-      Enter: () => explorer.openMiddle(),
+      Enter: () => explorer.openMiddle(stage),
       Escape: () => explorer.clear(),
       Backspace: () => explorer.back(),
       m: () => explorer.toggleWrong(),
@@ -106,77 +107,6 @@ function listenToGestures(overlay, explorer) {
     if (!action) return;
     event.preventDefault();
     action();
-  });
-}
-
-// Finding samples by a part of their id.
-
-const MOST_FOUND = 20;
-
-function listenToSearch(field, list, explorer) {
-  const { ids } = explorer.data;
-  let lower = null; // made at the first search: it takes a moment
-
-  function find(text) {
-    lower ??= ids.map((id) => id.toLowerCase());
-    const wanted = text.toLowerCase();
-    const exact = lower.indexOf(wanted);
-    const rows = exact >= 0 ? [exact] : [];
-    for (let row = 0; row < lower.length && rows.length < MOST_FOUND; row++) {
-      if (row !== exact && lower[row].includes(wanted)) rows.push(row);
-    }
-    return rows;
-  }
-
-  function show() {
-    const text = field.value.trim();
-    const rows = text ? find(text) : [];
-    const entries = rows.map((row) =>
-      make(
-        "li",
-        {},
-        make(
-          "button",
-          { type: "button", "data-row": row, onclick: () => choose(row) },
-          make("bdi", {}, ids[row]),
-        ),
-      ),
-    );
-    if (text && !rows.length) {
-      entries.push(make("li", { class: "quiet" }, "No sample with this in its id"));
-    }
-    list.replaceChildren(...entries);
-    list.hidden = !text;
-    return rows;
-  }
-
-  function choose(row) {
-    list.hidden = true;
-    explorer.walkTo(row, true);
-  }
-
-  field.addEventListener("input", show);
-  field.addEventListener("focus", show);
-  field.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowDown" && list.hidden) show();
-    const buttons = list.querySelectorAll("button");
-    if (event.key === "Enter" && buttons.length) choose(Number(buttons[0].dataset.row));
-    else if (event.key === "ArrowDown" && buttons.length) buttons[0].focus();
-    else if (event.key === "Escape") list.hidden = true;
-    else return;
-    event.preventDefault();
-  });
-  list.addEventListener("keydown", (event) => {
-    const item = document.activeElement.parentElement;
-    if (event.key === "ArrowDown") item.nextElementSibling?.firstChild.focus?.();
-    else if (event.key === "ArrowUp") {
-      (item.previousElementSibling?.firstChild ?? field).focus();
-    } else if (event.key === "Escape") field.focus();
-    else return;
-    event.preventDefault();
-  });
-  document.addEventListener("pointerdown", (event) => {
-    if (!field.contains(event.target) && !list.contains(event.target)) list.hidden = true;
   });
 }
 
@@ -201,8 +131,8 @@ async function start() {
 
 function connect(explorer) {
   const on = (id, action) => byId(id).addEventListener("click", action);
-  on("zoom-in", () => explorer.zoom(1.4));
-  on("zoom-out", () => explorer.zoom(1 / 1.4));
+  on("zoom-in", () => explorer.zoomAll(1.4));
+  on("zoom-out", () => explorer.zoomAll(1 / 1.4));
   on("zoom-fit", () => explorer.fit());
   on("lasso", () => explorer.toggleLasso());
   on("export-labels", () => explorer.exportLabels());
@@ -210,13 +140,14 @@ function connect(explorer) {
   byId("colour").addEventListener("change", (event) =>
     explorer.colourBy(Number(event.target.value)),
   );
-  listenToGestures(byId("overlay"), explorer);
+  for (const stage of explorer.stages) listenToGestures(stage, explorer);
+  connectMaps(explorer);
+  createGalleries(explorer);
   listenToSearch(byId("search"), byId("found"), explorer);
   for (const button of document.querySelectorAll("button[data-sample]")) {
     button.disabled = false;
     button.addEventListener("click", () => {
-      explorer.walkTo(Number(button.dataset.sample), true);
-      byId("explorer").scrollIntoView();
+      explorer.bring(Number(button.dataset.sample));
     });
   }
   for (const button of document.querySelectorAll("button[data-show-cluster]")) {
@@ -227,6 +158,19 @@ function connect(explorer) {
       byId("cluster-name").focus({ preventScroll: true });
     });
   }
+}
+
+// Which maps are shown, where each view has one of its own.
+function connectMaps(explorer) {
+  const { maps } = explorer;
+  if (maps.length < 2) return;
+  const [main, beside] = [byId("map"), byId("map-beside")];
+  const options = () => maps.map(({ name }, i) => make("option", { value: i }, name));
+  main.append(...options());
+  beside.append(make("option", { value: "" }, "none"), ...options());
+  main.addEventListener("change", () => explorer.showMap(0, maps[main.value]));
+  beside.addEventListener("change", () => explorer.showMap(1, maps[beside.value] ?? null));
+  byId("maps").hidden = false;
 }
 
 start();

@@ -22,10 +22,15 @@ function createMemory(data) {
     wrong: new Set(data.wrong),
     persistent: true,
 
+    // Names are unique: one that another cluster has gets a number.
     rename(cluster, name) {
       const clean = name.trim();
-      if (clean) memory.names.set(cluster, clean);
-      else memory.names.delete(cluster);
+      memory.names.delete(cluster);
+      const others = new Set([...data.sizes.keys()].map(memory.nameOf));
+      others.delete(data.labels[cluster]);
+      let unique = clean;
+      for (let number = 2; others.has(unique); number++) unique = `${clean} ${number}`;
+      if (clean) memory.names.set(cluster, unique);
       save();
     },
 
@@ -99,7 +104,7 @@ function csvField(text) {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-// What `sagl report RUN --names FILE` and sagl.report.inputs.read_names read back.
+// What `sagl report RUN --names FILE` and sagl.clusters.names.read_names read back.
 function namesJson(data, memory) {
   const wrong = [...memory.wrong].sort((a, b) => a - b);
   const mark = (row) => ({ row: data.row[row], sample: data.ids[row] });

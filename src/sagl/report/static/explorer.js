@@ -1,33 +1,40 @@
 // The explorer: state, and what every part of the page may ask of it.
 
+const MOST_ALIKE = 60;
+
 function createExplorer(data) {
   const memory = createMemory(data);
-  const canvas = byId("points");
-  const over = byId("overlay");
-  const { xy, ids, cluster } = data;
+  const layers = createLayers(data, memory);
+  const choices = colourChoices(data, layers);
+  const { ids, cluster, words, xy, extent } = data;
+  const maps = [{ name: "All views", words, xy, extent }, ...data.maps];
   const everyRow = () => [...ids.keys()];
+  const colourAt = (place) => data.palette[place % data.palette.length];
 
-  const camera = createCamera(canvas, data.extent);
-  const context = canvas.getContext("2d");
-  const choices = colourChoices(data, memory);
   const state = {
     choice: choices[0],
     sample: -1,
     trail: [],
     highlighted: null, // a code of the choice
+    hovered: -1, // in a picture beside
     selection: null, // rows
     lasso: false,
     outline: null,
   };
   let waiting = false;
+  let stale = false; // the points have to be drawn anew, too
   let colours = null;
 
   const explorer = {
     data,
     memory,
-    camera,
-    clusterColour: (k) => data.palette[k % data.palette.length],
+    layers,
+    maps,
+    stages: [],
+    clusterColour: colourAt,
+    layerColour: (layer, code) => colourAt(layers.colourOf(layer, code)),
     highlighted: () => state.highlighted,
+    layer: () => state.choice.layer ?? -1,
     lassoing: () => state.lasso,
 
     neighbours(view, row) {
@@ -46,6 +53,12 @@ function createExplorer(data) {
       open(row);
     },
 
+    // From a list further down the page.
+    bring(row) {
+      explorer.walkTo(row, true);
+      byId("explorer").scrollIntoView();
+    },
+
     walkToNeighbour(place) {
       if (state.sample < 0 || !data.views.length) return;
       const found = explorer.neighbours(data.views[0], state.sample);
@@ -58,7 +71,7 @@ function createExplorer(data) {
 
     clear() {
       Object.assign(state, { sample: -1, trail: [], highlighted: null, selection: null });
-      panel.showHelp();
+      panel.showOverview();
       recolour();
       refreshLegend();
     },
@@ -68,15 +81,41 @@ function createExplorer(data) {
       explorer.clear();
       if (again) return;
       state.highlighted = code;
-      if (state.choice === choices[0]) panel.showCluster(code);
+      if (state.choice.layer !== undefined) panel.showGroup(state.choice.layer, code);
       recolour();
       refreshLegend();
     },
 
+    showLayer(layer) {
+      explorer.colourBy(choices.findIndex((choice) => choice.layer === layer));
+    },
+
+    showGroup(layer, code) {
+      if (state.choice.layer !== layer) explorer.showLayer(layer);
+      if (state.highlighted !== code) explorer.highlight(code);
+      else panel.showGroup(layer, code);
+    },
+
     showCluster(k) {
-      if (state.choice !== choices[0]) explorer.colourBy(0);
-      if (state.highlighted !== k) explorer.highlight(k);
-      else panel.showCluster(k);
+      explorer.showGroup(layers.asked, k);
+    },
+
+    // Whom the graphs of all views lead to, in one step or two.
+    showLike(row) {
+      const found = new Map();
+      const add = (to, weight) => found.set(to, (found.get(to) ?? 0) + weight);
+      for (const view of data.views) {
+        for (const { row: near, weight } of explorer.neighbours(view, row)) {
+          add(near, weight);
+          for (const { row: next, weight: second } of explorer.neighbours(view, near)) {
+            add(next, (weight * second) / 2);
+          }
+        }
+      }
+      found.delete(row);
+      const ranked = [...found].sort((a, b) => b[1] - a[1]).slice(0, MOST_ALIKE);
+      const rows = [row, ...ranked.map(([other]) => other)];
+      explorer.select(rows, `Like ${ids[row]}, which is the first: by the graph, the most alike first.`);
     },
 
     rename(k, name) {
@@ -97,62 +136,78 @@ function createExplorer(data) {
       afterMarks();
     },
 
-    selectInside(outline) {
-      const world = outline.map(([left, top]) => camera.toWorld(left, top));
-      select(pointsInside(xy, world));
+    select(rows, about = null) {
+      if (!rows.length) return;
+      Object.assign(state, { sample: -1, trail: [], highlighted: null, selection: rows });
+      panel.showSelection(rows, about);
+      recolour();
+      refreshLegend();
     },
 
-    click(left, top) {
-      const row = under(left, top);
+    selectInside(stage, outline) {
+      explorer.select(stage.inside(outline));
+    },
+
+    click(stage, left, top) {
+      const row = stage.under(left, top);
       if (row >= 0) explorer.walkTo(row, true);
       else explorer.clear();
     },
 
-    openMiddle() {
-      const row = under(over.width / 2, over.height / 2, over.width);
+    openMiddle(stage) {
+      const { width, height } = stage.over;
+      const row = stage.under(width / 2, height / 2, width);
       if (row >= 0) explorer.walkTo(row, true);
     },
 
-    hover(left, top) {
-      const row = left === null ? -1 : under(left, top);
-      const tip = byId("tip");
-      tip.hidden = row < 0;
-      over.classList.toggle("pointing", row >= 0);
-      if (row < 0) return;
-      const ratio = over.width / over.clientWidth;
-      tip.textContent = `${ids[row]}  ·  ${memory.nameOf(cluster[row])}`;
-      const most = Math.max(0, over.clientWidth - tip.offsetWidth - 4);
-      tip.style.left = `${clamp(left / ratio + 12, 0, most)}px`;
-      tip.style.top = `${top / ratio + 14}px`;
+    hover(stage, left, top) {
+      const row = left === null ? -1 : stage.under(left, top);
+      const text = row < 0 ? "" : `${ids[row]}  ·  ${memory.nameOf(cluster[row])}`;
+      stage.showTip(row, left, top, text);
+      if (shownStages().length < 2 || row === state.hovered) return;
+      state.hovered = row; // the same sample in the picture beside
+      redrawOver();
     },
 
-    pan(right, down) {
-      camera.pan(right, down);
+    showMap(place, map) {
+      explorer.stages[place].show(map);
+      byId("stages").classList.toggle("two", shownStages().length > 1);
+      byId("map-words").textContent = explorer.stages[0].map.words;
+      state.hovered = -1;
+      resize();
+    },
+
+    pan(stage, right, down) {
+      stage.camera.pan(right, down);
       redraw();
     },
-    zoom(factor, left = canvas.width / 2, top = canvas.height / 2) {
-      camera.zoomAt(factor, left, top);
+    zoom(stage, factor, left = stage.over.width / 2, top = stage.over.height / 2) {
+      stage.camera.zoomAt(factor, left, top);
       redraw();
+    },
+    zoomAll(factor) {
+      shownStages().forEach((stage) => explorer.zoom(stage, factor));
     },
     fit() {
-      camera.fit();
+      shownStages().forEach((stage) => stage.camera.fit());
       redraw();
     },
 
     toggleLasso() {
       state.lasso = !state.lasso;
       byId("lasso").setAttribute("aria-pressed", String(state.lasso));
-      over.classList.toggle("lasso", state.lasso);
+      for (const { over } of explorer.stages) over.classList.toggle("lasso", state.lasso);
     },
-    drawOutline(outline) {
-      state.outline = outline;
-      redraw();
+    drawOutline(stage, places) {
+      state.outline = places && { stage, places };
+      redrawOver();
     },
 
     colourBy(place) {
       state.choice = choices[place];
       state.highlighted = null;
       byId("colour").value = String(place);
+      panel.refresh();
       recolour();
       refreshLegend();
     },
@@ -174,23 +229,13 @@ function createExplorer(data) {
     },
   };
 
+  const shownStages = () => explorer.stages.filter((stage) => stage.map !== null);
+
   function open(row) {
     state.sample = row;
-    camera.show(xy[2 * row], xy[2 * row + 1]);
+    for (const stage of shownStages()) stage.lookAt(row);
     panel.showSample(row, state.trail.length);
     redraw();
-  }
-
-  function select(rows) {
-    if (!rows.length) return;
-    Object.assign(state, { sample: -1, trail: [], highlighted: null, selection: rows });
-    panel.showSelection(rows);
-    recolour();
-    refreshLegend();
-  }
-
-  function under(left, top, radius = 12 * (window.devicePixelRatio || 1)) {
-    return nearestPoint(xy, ...camera.toWorld(left, top), radius / camera.scale);
   }
 
   function recolour() {
@@ -217,6 +262,10 @@ function createExplorer(data) {
     for (const element of document.querySelectorAll("[data-cluster-name]")) {
       element.textContent = memory.nameOf(Number(element.dataset.clusterName));
     }
+    for (const element of document.querySelectorAll("[data-layer-name]")) {
+      const [layer, code] = element.dataset.layerName.split(":").map(Number);
+      element.textContent = layers.nameOf(layer, code);
+    }
     showNotice();
   }
 
@@ -235,45 +284,38 @@ function createExplorer(data) {
     byId("explorer-status").textContent = parts.join("; ");
   }
 
-  function pointSize() {
-    const sizes = [[500, 9], [3000, 7], [20_000, 5], [60_000, 3.5], [Infinity, 2.5]];
-    const [, size] = sizes.find(([most]) => ids.length <= most);
-    const room = clamp(over.clientWidth / 800, 0.6, 1); // smaller on a phone
-    const grown = size * room * Math.max(1, camera.zoom) ** 0.35;
-    return Math.min(16, grown) * (window.devicePixelRatio || 1);
+  function redraw() {
+    stale = true;
+    redrawOver();
   }
 
-  function redraw() {
+  function redrawOver() {
     if (waiting) return;
     waiting = true;
     requestAnimationFrame(() => {
       waiting = false;
-      const style = getComputedStyle(canvas);
-      const colour = (name) => style.getPropertyValue(name).trim();
-      drawPoints(context, camera, xy, colours, pointSize(), colour("--card"));
-      const named = state.choice === choices[0];
-      overlay.draw({ ...state, named }, colour("--ink"), colour("--card"));
+      for (const stage of shownStages()) {
+        if (stale) stage.drawPoints(colours);
+        stage.drawOver(state);
+      }
+      stale = false;
     });
   }
 
   function resize() {
-    const ratio = window.devicePixelRatio || 1;
-    for (const layer of [canvas, over]) {
-      layer.width = Math.round(over.clientWidth * ratio);
-      layer.height = Math.round(over.clientHeight * ratio);
-    }
-    camera.resize();
+    for (const stage of shownStages()) stage.resize();
     redraw();
   }
 
   const panel = createPanel(byId("panel"), explorer);
-  const overlay = createOverlay(over, explorer);
-  choices.forEach(({ name }, place) =>
-    byId("colour").append(make("option", { value: place }, name)),
+  choices.forEach(({ name: title }, place) =>
+    byId("colour").append(make("option", { value: place }, title)),
   );
-  camera.fit();
-  resize();
-  new ResizeObserver(resize).observe(over);
+  explorer.stages = [...document.querySelectorAll(".stage")].map((element) =>
+    createStage(element, explorer),
+  );
+  explorer.showMap(0, maps[0]);
+  new ResizeObserver(resize).observe(byId("stages"));
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   dark.addEventListener("change", redraw);
   explorer.clear();

@@ -1,14 +1,17 @@
 // What lies over the points: names of clusters, the chosen sample and its edges, marks.
 
 const MOST_MARKS = 5000;
+const MOST_RINGS = 300; // of a selection; more are seen by their colour
 
-function createOverlay(canvas, explorer) {
+function createOverlay(canvas, explorer, stage) {
   const context = canvas.getContext("2d");
-  const { data, memory, camera } = explorer;
-  const { xy, cluster } = data;
-  const centres = clusterCentres();
+  const { data, memory } = explorer;
+  const known = new Map(); // where the names of a choice stand
 
-  const onScreen = (row) => camera.toScreen(xy[2 * row], xy[2 * row + 1]);
+  const onScreen = (row) => {
+    const { xy } = stage.map;
+    return stage.camera.toScreen(xy[2 * row], xy[2 * row + 1]);
+  };
 
   function ring(row, radius, width, colour) {
     const [x, y] = onScreen(row);
@@ -19,17 +22,23 @@ function createOverlay(canvas, explorer) {
     context.stroke();
   }
 
-  function drawNames(ink, paper, ratio) {
+  function drawNames(choice, ink, paper, ratio) {
     const size = 12 * ratio;
     context.font = `600 ${size}px system-ui, sans-serif`;
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.lineJoin = "round";
     const taken = [];
-    for (const { k, x, y } of centres) {
-      const [middle, top] = camera.toScreen(x, y);
-      if (middle < 0 || top < 0 || middle > canvas.width || top > canvas.height) continue;
-      const text = shortened(memory.nameOf(k), 24);
+    if (!known.has(choice)) known.set(choice, centresOf(choice));
+    for (const { k, row, height } of known.get(choice)) {
+      const [middle, centre] = onScreen(row);
+      const inside = middle >= 0 && centre >= 0 && middle <= canvas.width;
+      if (!inside || centre > canvas.height) continue;
+      // A name would hide a small cluster: there it stands above.
+      const tall = height * stage.camera.scale;
+      const above = centre - tall / 2 - 1.2 * size;
+      const top = tall < 4 * size && above > size ? above : centre;
+      const text = shortened(choice.label(k), 28);
       const half = context.measureText(text).width / 2 + 3 * ratio;
       const left = clamp(middle, half, canvas.width - half); // whole, also at the edge
       const box = [left - half, top - size, left + half, top + size];
@@ -96,30 +105,44 @@ function createOverlay(canvas, explorer) {
   }
 
   return {
+    forget() {
+      known.clear(); // it is another map
+    },
+
     draw(state, ink, paper) {
       const ratio = window.devicePixelRatio || 1;
       context.clearRect(0, 0, canvas.width, canvas.height);
       drawMarks(ink, ratio);
+      if (state.selection?.length <= MOST_RINGS) {
+        for (const row of state.selection) ring(row, 4.5 * ratio, 1.25 * ratio, ink);
+      }
       if (state.sample >= 0) drawSample(state.sample, ink, ratio);
-      if (state.named) drawNames(ink, paper, ratio);
-      if (state.outline) drawOutline(state.outline, ink, ratio);
+      if (state.choice.layer !== undefined) drawNames(state.choice, ink, paper, ratio);
+      if (state.hovered >= 0) ring(state.hovered, 7 * ratio, 2 * ratio, ink);
+      if (state.outline?.stage === stage) drawOutline(state.outline.places, ink, ratio);
     },
   };
 
-  // The middle of each cluster: a sample's place, so that it lies among its points.
-  function clusterCentres() {
-    const rows = data.sizes.map(() => []);
-    const step = Math.max(1, Math.floor(cluster.length / 50_000));
-    for (let row = 0; row < cluster.length; row += step) rows[cluster[row]].push(row);
-    const middle = (members, axis) => {
-      const values = members.map((row) => xy[2 * row + axis]).sort((a, b) => a - b);
-      return values[values.length >> 1];
-    };
+  // The sample in the middle of each cluster, and how high the cluster is.
+  function centresOf({ codes, count }) {
+    const { xy } = stage.map;
+    const rows = Array.from({ length: count }, () => []);
+    const step = Math.max(1, Math.floor(codes.length / 50_000));
+    for (let row = 0; row < codes.length; row += step) rows[codes[row]].push(row);
+    const sorted = (members, axis) =>
+      members.map((row) => xy[2 * row + axis]).sort((a, b) => a - b);
+    const at = (values, share) => values[Math.floor(share * (values.length - 1))];
     return rows
       .map((members, k) => ({ k, members }))
       .filter(({ members }) => members.length)
       .sort((a, b) => b.members.length - a.members.length)
-      .map(({ k, members }) => ({ k, x: middle(members, 0), y: middle(members, 1) }));
+      .map(({ k, members }) => {
+        const [across, up] = [sorted(members, 0), sorted(members, 1)];
+        const [x, y] = [at(across, 0.5), at(up, 0.5)];
+        const away = (row) => (xy[2 * row] - x) ** 2 + (xy[2 * row + 1] - y) ** 2;
+        const middle = members.reduce((best, row) => (away(row) < away(best) ? row : best));
+        return { k, row: middle, height: at(up, 0.95) - at(up, 0.05) };
+      });
   }
 }
 

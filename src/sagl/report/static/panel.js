@@ -2,6 +2,7 @@
 
 function createPanel(element, explorer) {
   const { data, memory } = explorer;
+  let overview = false; // whether nothing is chosen
   const picture = (row) =>
     data.thumbnails[row] === undefined
       ? null
@@ -15,7 +16,8 @@ function createPanel(element, explorer) {
   function show(...children) {
     const focused = element.contains(document.activeElement);
     const before = focused ? document.activeElement.id : "";
-    element.replaceChildren(...children);
+    overview = false;
+    element.replaceChildren(...children.filter((child) => child !== null));
     if (!focused) return;
     byId(before)?.focus({ preventScroll: true });
     const heading = element.querySelector("h3");
@@ -44,6 +46,10 @@ function createPanel(element, explorer) {
       list.append(make("dt", {}, make("bdi", {}, name)), make("dd", {}, value));
     add("Cluster", clusterChip(data.cluster[row]));
     add("Confidence", data.confidence[row].toFixed(3));
+    if (data.facts) {
+      add("Unlike others", data.facts.outlier[row].toFixed(3));
+      add("Views disagree", data.facts.disagreement[row].toFixed(3));
+    }
     for (const column of data.columns) {
       const value = column.values[row];
       if (column.kind === "category") {
@@ -130,6 +136,17 @@ function createPanel(element, explorer) {
       make("h3", { id: "sample-id", tabindex: -1 }, make("bdi", {}, data.ids[row])),
       content(row) ?? "",
       facts(row),
+      data.views.length
+        ? make(
+            "div",
+            { class: "actions" },
+            make(
+              "button",
+              { type: "button", id: "like-this", onclick: () => explorer.showLike(row) },
+              "More like this one",
+            ),
+          )
+        : "",
       make("h4", { class: "group" }, data.views.length ? "Neighbours in each graph" : ""),
       ...data.views.map((view, i) => neighbourList(view, row, i === 0)),
     );
@@ -141,8 +158,28 @@ function createPanel(element, explorer) {
     return make("button", { ...attributes, onclick: () => explorer.clear() }, "×");
   }
 
-  function showCluster(k) {
-    const size = data.sizes[k];
+  // A cluster: that of the layer that was asked for can be named.
+  function showGroup(layer, code) {
+    const { layers } = explorer;
+    const named = layer === layers.asked;
+    const size = layers.counts(layer)[code];
+    const number = named ? `${data.labels[code]}, ` : "";
+    show(
+      make("div", { class: "panel-head" }, closeButton()),
+      make(
+        "h3",
+        { tabindex: -1 },
+        swatch(explorer.layerColour(layer, code)),
+        layerName(explorer, layer, code),
+      ),
+      make("p", { class: "quiet" }, `${number}${counted(size, "sample", "samples")}`),
+      ...(named ? [nameField(code), examplesLink(code)] : []),
+      ...family(layer, code),
+    );
+    element.scrollTop = 0;
+  }
+
+  function nameField(k) {
     const field = make("input", {
       id: "cluster-name",
       type: "text",
@@ -150,32 +187,45 @@ function createPanel(element, explorer) {
       placeholder: data.labels[k],
       maxlength: 200,
       dir: "auto",
-      onchange: (event) => explorer.rename(k, event.target.value),
+      onchange: () => {
+        explorer.rename(k, field.value);
+        field.value = memory.names.get(k) ?? "";
+      },
     });
-    show(
-      make(
-        "div",
-        { class: "panel-head" },
-        make("span", { class: "spring" }),
-        closeButton(),
-      ),
-      make(
-        "h3",
-        { tabindex: -1 },
-        swatch(explorer.clusterColour(k)),
-        make("bdi", { "data-cluster-name": k }, memory.nameOf(k)),
-      ),
-      make("p", { class: "quiet" }, `${data.labels[k]}, ${counted(size, "sample", "samples")}`),
-      make("label", { class: "field" }, "Name", field),
-      make(
-        "p",
-        {},
-        make("a", { href: `#cluster-${k}` }, "Its typical and doubtful samples"),
-      ),
+    return make("label", { class: "field" }, "Name", field);
+  }
+
+  function examplesLink(k) {
+    const words = "Its typical and doubtful samples";
+    return make("p", {}, make("a", { href: `#cluster-${k}` }, words));
+  }
+
+  // The cluster that this one is in, and those that are in it.
+  function family(layer, code) {
+    const { layers } = explorer;
+    const parent = layers.parent(layer, code);
+    const groups = [
+      ["Part of", layer - 1, parent === null ? [] : [parent]],
+      ["In it", layer + 1, layers.children(layer, code)],
+    ];
+    return groups
+      .filter(([, , codes]) => codes.length)
+      .flatMap(([title, at, codes]) => [
+        make("h4", { class: "group" }, title),
+        make("div", { class: "actions" }, ...codes.map((k) => groupChip(at, k))),
+      ]);
+  }
+
+  function groupChip(layer, code) {
+    return make(
+      "button",
+      { type: "button", class: "chip", onclick: () => explorer.showGroup(layer, code) },
+      swatch(explorer.layerColour(layer, code)),
+      layerName(explorer, layer, code),
     );
   }
 
-  function showSelection(rows) {
+  function showSelection(rows, words = null) {
     const perCluster = new Map();
     for (const row of rows) {
       const k = data.cluster[row];
@@ -189,7 +239,9 @@ function createPanel(element, explorer) {
     const action = (id, text, onclick) =>
       make("button", { type: "button", id, onclick }, text);
     show(
+      make("div", { class: "panel-head" }, closeButton()),
       make("h3", { id: "selection-size", tabindex: -1 }, counted(rows.length, "sample", "samples")),
+      words && make("p", { class: "quiet", dir: "auto" }, words),
       make(
         "div",
         { class: "actions" },
@@ -199,39 +251,31 @@ function createPanel(element, explorer) {
         action("selection-clear", "Clear", () => explorer.clear()),
       ),
       list,
-      previews(rows.slice(0, 60)),
+      sampleList(explorer, rows.slice(0, 60), (row) => data.confidence[row].toFixed(2)),
     );
+    element.scrollTop = 0;
   }
 
-  function previews(rows) {
-    const strip = make("div", { class: "previews" });
-    for (const row of rows) {
-      const image = picture(row);
-      if (!image) continue;
-      strip.append(
-        make(
-          "button",
-          {
-            type: "button",
-            "aria-label": data.ids[row],
-            onclick: () => explorer.walkTo(row),
-          },
-          image,
-        ),
-      );
-    }
-    return strip;
-  }
-
-  function showHelp() {
+  // What is there before anything is chosen: a hint, and the layers.
+  function showOverview() {
     show(
       make("p", { class: "quiet hint" }, "Choose a point to see the sample and who "
         + "resembles it, and walk on from neighbour to neighbour. Choose a cluster in "
         + "the legend to name it."),
+      ...layerTree(explorer),
     );
+    overview = true;
   }
 
-  return { showSample, showCluster, showSelection, showHelp };
+  return {
+    showSample,
+    showGroup,
+    showSelection,
+    showOverview,
+    refresh() {
+      if (overview) showOverview();
+    },
+  };
 }
 
 function shortNumber(value) {
