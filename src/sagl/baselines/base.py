@@ -30,8 +30,7 @@ from sagl.checks import integer, number
 from sagl.environment import pick_device
 from sagl.nn.neighbours import nearest_neighbours, unit_rows
 from sagl.progress import progress
-from sagl.run import plain
-from sagl.run_files import Method
+from sagl.run_files import Method, plain
 from sagl.schema import Positive, check, read_json
 from sagl.settings import as_seed
 from sagl.storage import make_writable, read_tensors, sha256, write_json, write_tensors
@@ -59,6 +58,17 @@ class Watch:
     The steps of its ``looks`` grow geometrically; the end of the fit, which needs no
     watch, counts as one. The clock stands still while it looks. ``curve`` holds a pair
     of seconds and labels of ``views`` for each look.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sagl import Views
+    >>> from sagl.baselines import TURTLE, Watch
+    >>> X, _ = make_blobs(90, n_features=6, centers=3, random_state=0)
+    >>> watch = Watch(Views({"all": X}), looks=3)
+    >>> model = TURTLE(n_clusters=3, steps=20).fit({"all": X}, watch=watch)
+    >>> [labels.shape for seconds, labels in watch.curve]
+    [(90,), (90,)]
     """
 
     def __init__(self, views: Views, looks: int = 12) -> None:
@@ -124,6 +134,17 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         The cluster of each training sample, as ``predict`` gives it.
     state_ : dict of str to Tensor
         Everything learned.
+
+    Examples
+    --------
+    >>> from sagl.baselines import Baseline
+    >>> class Widest(Baseline):  # clusters by the largest column
+    ...     def _fit(self, views, generator):
+    ...         return {"scale": torch.ones(sum(views.widths))}
+    ...     def _scores(self, features):
+    ...         return torch.cat(features, dim=1) * self.state_["scale"]
+    >>> Widest(n_clusters=2).fit({"all": np.array([[0, 1], [2, 1], [0, 3]])}).labels_
+    array([1, 0, 1])
     """
 
     supervised: ClassVar[bool] = False  # whether ``fit`` is given the true labels

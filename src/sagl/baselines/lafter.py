@@ -91,6 +91,15 @@ class LaFTer(TextBaseline):
     ----------
     Mirza et al., "LaFTer: Label-free tuning of zero-shot classifier using language and
     unlabeled image collections", NeurIPS 2023.
+
+    Examples
+    --------
+    >>> from sagl.baselines import LaFTer
+    >>> texts = np.eye(2, 4)  # an embedding of each class's name
+    >>> images = np.array([[0.9, 0.1, 0, 0], [0, 1, 0.2, 0], [0.8, 0, 0, 0.1]])
+    >>> model = LaFTer(n_clusters=2, text_encoder=texts, epochs=2, random_state=0)
+    >>> model.fit({"clip": images}).labels_
+    array([0, 1, 0])
     """
 
     # Those of a fit under way.

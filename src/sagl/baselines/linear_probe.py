@@ -32,6 +32,15 @@ class LinearProbe(Baseline):
     ----------
     classes_ : array of shape (n_clusters,)
         The true label that each predicted number stands for.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sagl.baselines import LinearProbe
+    >>> X, y = make_blobs(90, n_features=6, centers=3, random_state=0)
+    >>> probe = LinearProbe(n_clusters=3).fit({"all": X}, y)
+    >>> (probe.classes_[probe.labels_] == y).all()
+    np.True_
     """
 
     supervised: ClassVar[bool] = True

@@ -29,6 +29,12 @@ class Method:
         What it needs beyond the views: ``"labels"`` marks a supervised method.
     seeded : bool
         False where every seed gives the same result, so that one run is enough.
+
+    Examples
+    --------
+    >>> from sagl.baselines import Method
+    >>> Method("mine", "my_module:Mine", params={"steps": 10}).params
+    {'steps': 10}
     """
 
     name: str
@@ -102,7 +108,14 @@ def register(method: Method) -> Method:
 
 
 def find_method(name: str) -> Method:
-    """A method by its name, or by ``module:Class`` without being registered."""
+    """A method by its name, or by ``module:Class`` without being registered.
+
+    Examples
+    --------
+    >>> from sagl.baselines import find_method
+    >>> find_method("my_module:Mine").path
+    'my_module:Mine'
+    """
     if name in METHODS:
         return METHODS[name]
     if ":" in name:

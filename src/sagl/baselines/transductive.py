@@ -37,6 +37,16 @@ class Transductive(Baseline):
         Which training samples the method labelled itself.
     n_clusters_ : int
         How many clusters there are, which need not be ``n_clusters``.
+
+    Examples
+    --------
+    >>> from sagl.baselines import Transductive
+    >>> class Signs(Transductive):  # by the sign of the first column
+    ...     def _cluster(self, x, seed):
+    ...         return (x[:, 0] > 0).astype(int)
+    >>> X = np.array([[-1.0, 0.5], [-2.0, 0.4], [1.0, 0.3], [3.0, 0.5]])
+    >>> Signs(n_clusters=2).fit({"all": X}).labels_
+    array([0, 0, 1, 1])
     """
 
     normalize: Normalization = "standard"

@@ -162,6 +162,14 @@ class ZeroShot(TextBaseline):
     ----------
     Radford et al., "Learning transferable visual models from natural language
     supervision", ICML 2021.
+
+    Examples
+    --------
+    >>> from sagl.baselines import ZeroShot
+    >>> texts = np.eye(2, 4)  # an embedding of each class's name
+    >>> images = np.array([[0.9, 0.1, 0, 0], [0, 1, 0.2, 0], [0.8, 0, 0, 0.1]])
+    >>> ZeroShot(n_clusters=2, text_encoder=texts).fit({"clip": images}).labels_
+    array([0, 1, 0])
     """
 
     temperature: float = real(0.01, strict=True)

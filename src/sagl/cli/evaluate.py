@@ -38,6 +38,11 @@ def _show(scores: dict[str, Any]) -> None:
     ]
     title = f"{scores['run']}, {scores['protocol']} protocol"
     show_table(f"{title}, {scores['n_samples']:,} samples", ["measure", *columns], rows)
+    if "n_left_out" in scores:
+        say(
+            f"{scores['n_left_out']:,} samples were corrected by people and are left "
+            "out of these scores"
+        )
     if "sorted" in scores:
         say(f"{scores['note']}: class order alone is worth {scores['gap']:+.4f}")
 

@@ -66,7 +66,8 @@ def fit(
     options: dict[str, Any],
     source: str | None = argument(
         None,
-        "Samples for --backbone, e.g. a folder of images, or a feature store.",
+        "Samples for --backbone, e.g. a folder of images; or features: a store, or a "
+        ".npz or .safetensors file whose arrays are the views.",
         "[SOURCE]",
     ),
     view: list[str] | None = FILES,
@@ -95,14 +96,14 @@ def fit(
     from sagl.environment import pick_device
     from sagl.estimator import SAGL
     from sagl.experiments.fit import fit_run, run_input
-    from sagl.features.store import is_store
+    from sagl.features.split import holds_features
     from sagl.run import refuse_existing_run, refuse_foreign
     from sagl.settings import without_effect
 
     refuse_existing_run(out)
     if not force:
         refuse_foreign(out)
-    given_features = source is None or is_store(Path(source))
+    given_features = source is None or holds_features(Path(source))
     if not given_features:
         refuse_idle_of_models(backbone or [])
     else:

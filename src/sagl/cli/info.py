@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from sagl.cli.options import RUN, takes
+from sagl.cli.options import RUN, as_text, takes
+
+if TYPE_CHECKING:
+    from sagl.model import Model
 
 
 def files_of(run: Path) -> list[str]:
     """What belongs to the run; other files may lie beside it."""
     from sagl.run import CONFIG, FEATURES, GRAPH, PARTS, SOURCE
 
-    later = ("report.html", "names.json")
+    later = ("report.html", "names.json", "README.md")
     known = {CONFIG, *PARTS, GRAPH, FEATURES, SOURCE, *later}
     return sorted(path.name for path in run.iterdir() if path.name in known)
 
@@ -39,16 +42,28 @@ def describe(run: Path) -> dict[str, Any]:
         "cluster_count": config.get("cluster_count"),
         "score": config.get("score"),
         "view_weights": config.get("view_weights"),
+        "missing": config.get("missing"),
         "size_choice": config.get("cluster_sizes"),
         "anchors": len(saved.anchors[0]),
         "n_clusters_found": int((sizes > 0).sum()),
         "cluster_sizes": sizes.tolist(),
         "names": {str(k): name for k, name in sorted(saved.names.items())},
+        "corrections": _corrections(saved),
+        "stream": None if saved.stream is None else saved.stream._asdict(),
         "mean_confidence": float(saved.confidence.mean()),
         "n_steps": saved.n_steps,
         "settings": config["settings"],
         "last_record": saved.history[-1] if saved.history else None,
     }
+
+
+def _corrections(saved: Model) -> dict[str, Any] | None:
+    """What people said of the run's samples, and the same in words."""
+    if saved.corrections is None:
+        return None
+    kept = saved.corrections._asdict()
+    del kept["digests"]
+    return {"text": saved.corrections.in_words(), **kept}
 
 
 def show(facts: dict[str, Any]) -> None:
@@ -87,16 +102,23 @@ def show(facts: dict[str, Any]) -> None:
         rows["graph"] = f"{_each(names, record['sparsity'], '.2%')} of all pairs kept"
     if facts["view_weights"] is not None:
         rows["weights"] = _each(names, facts["view_weights"], ".0%")
+    if facts["missing"] is not None:
+        rows["missing"] = _each(names, facts["missing"], ",") + " samples"
     if facts["names"]:
         rows["names"] = ", ".join(facts["names"].values())
+    if facts["corrections"] is not None:
+        rows["corrected"] = facts["corrections"]["text"]
+    if facts["stream"] is not None:
+        seen, updates = facts["stream"]["seen"], facts["stream"]["updates"]
+        rows["updated"] = f"{updates:,} times; {seen:,} samples seen in all"
     if facts["cluster_count"] is not None:
         rows["estimated"] = ClusterCount.from_dict(facts["cluster_count"]).in_words()
-    table = Table(show_header=False, title=f"run {facts['run']}")
+    table = Table(show_header=False, title=as_text(f"run {facts['run']}"))
     table.add_column(style="bold")
     table.add_column()
     for name, value in rows.items():
         if value:
-            table.add_row(name, value)
+            table.add_row(name, as_text(value))
     Console().print(table)
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
 from sagl import __version__
-from sagl.cli.options import add_command
+from sagl.cli.options import add_command, visible
 from sagl.cli.store import store
+from sagl.processes import end_with_torchrun, told_to_end
 
 # By what people want; each is a function of the file that has its name.
 COMMANDS = {
-    "Cluster": ("demo", "fit", "predict"),
+    "Cluster": ("demo", "fit", "predict", "refit", "update", "serve"),
     "Look": ("report", "info", "clusters", "layers", "names", "graph", "evaluate"),
     "Compare": ("compare", "ablate", "sensitivity", "combine", "sweep", "reproduce"),
     "Features": ("extract", "backbones", "views"),
@@ -28,7 +30,6 @@ app = typer.Typer(
     epilog="Example:\n\nsagl demo\n\nsagl COMMAND --help shows one for each command.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 for panel, names in COMMANDS.items():
     for name in names:
@@ -57,6 +58,13 @@ def run() -> None:
     warnings.showwarning = _show_warning
     try:
         _run_together() if "RANK" in os.environ else app()
+    except KeyboardInterrupt:
+        _interrupted()
+    except SystemExit as end:
+        # So typer ends what does not say itself how to go on (``taken_up``).
+        if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
+            _interrupted()
+        raise
     except (ValueError, OSError) as error:
         # One that lost another process has had no bad input.
         _fail(error, 1 if isinstance(error, ConnectionError) else 2)
@@ -64,10 +72,17 @@ def run() -> None:
         _fail(error, 1)
 
 
+def _interrupted() -> NoReturn:
+    print("sagl: interrupted; the same command begins anew", file=sys.stderr)
+    sys.exit(130)
+
+
 def _run_together() -> None:
     """As one of several processes, of which one says what is wrong."""
+    end_with_torchrun()
     try:
-        sys.exit(app(standalone_mode=False))
+        with told_to_end(_say):
+            sys.exit(app(standalone_mode=False))
     except Exception as error:
         code = getattr(error, "exit_code", None)  # of click's, wherever typer has it
         if code is None:
@@ -77,9 +92,18 @@ def _run_together() -> None:
         sys.exit(code)
 
 
+def _say(why: str) -> None:
+    """From a thread, while another may wait for ever in the middle of an import."""
+    if "sagl.training.distributed" not in sys.modules or _is_first_to_fail():
+        print(f"sagl: error: {why}", file=sys.stderr, flush=True)
+
+
 def _fail(error: Any, code: int) -> None:
     if _is_first_to_fail():
-        line = " ".join(str(error).split())
+        line = visible(" ".join(str(error).split()))
+        full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        if full and "make room" not in line:
+            line += "; make room and give the same command again"
         print(f"sagl: error: {line}", file=sys.stderr)
     sys.exit(code)
 
@@ -87,11 +111,14 @@ def _fail(error: Any, code: int) -> None:
 def _is_first_to_fail() -> bool:
     if "RANK" not in os.environ:
         return True
-    from sagl.training.distributed import first_to_fail
+    try:
+        from sagl.training.distributed import first_to_fail
 
-    return first_to_fail()
+        return first_to_fail()
+    except Exception:  # of all kinds, where it was ended in the middle of an import
+        return True
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    line = " ".join(str(message).split())
+    line = visible(" ".join(str(message).split()))
     print(f"sagl: warning: {line}", file=sys.stderr)

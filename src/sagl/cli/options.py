@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
     from sagl.estimator import SAGL
     from sagl.features.store import Joined
     from sagl.nn.ranks import Ranks
+
+
+# Control characters, what turns the direction of writing, and halves of characters.
+_COMMANDS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def option(
@@ -97,7 +104,8 @@ FILES = samples(
 VIEWS = samples(None, "Of a store, only these views.", metavar="NAME,…")
 JOIN = samples(
     None,
-    "Samples that are not in every view: error, or inner to leave them out.",
+    "Samples that are not in every view: error, inner to leave them out, or outer to "
+    "keep them, with views missing.",
     metavar="HOW",
 )
 LABELS = samples(
@@ -333,15 +341,30 @@ def show_table(
     left: int = 1,
 ) -> None:
     """A table on stdout; the first few columns are words, all others numbers."""
-    table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=as_text(title), title_justify="left", box=SIMPLE_HEAD)
     table.show_edge = table.pad_edge = False
     for i, column in enumerate(columns):
-        table.add_column(Text(column), justify="left" if i < left else "right")
+        table.add_column(as_text(column), justify="left" if i < left else "right")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(as_text, row))
     Console(soft_wrap=True).print(table)
 
 
 def say(line: str, **style: Any) -> None:
     """A line on stdout, as it is: not wrapped, and nothing in it is markup."""
+    line = visible(line)
     Console(soft_wrap=True).print(line, markup=False, highlight=False, **style)
+
+
+def as_text(cell: str) -> Text:
+    """A cell of a table, in which nothing is markup."""
+    return Text(visible(cell))
+
+
+def visible(text: str) -> str:
+    """Words out of files, with what a terminal would obey written as its code.
+
+    >>> print(visible("clear \\x1b[2J"))
+    clear \\x1b[2J
+    """
+    return _COMMANDS.sub(lambda found: ascii(found[0])[1:-1], text)

@@ -54,6 +54,20 @@ class Page:
     """What the page has: arguments of ``write_report``."""
 
     out: Path | None = drawn(None, "By default report.html in RUN.", metavar="FILE")
+    embedding: str = drawn(
+        "tsne",
+        "How the map is made: tsne, or umap (of the extra peers).",
+        metavar="HOW",
+    )
+    view_maps: bool = drawn(
+        False, "A map of each view as well, side by side.", "--view-maps"
+    )
+    beside: Path | None = drawn(
+        None, "Another run of these samples: which of them moved.", metavar="RUN"
+    )
+    map_file: Path | None = drawn(
+        None, "Also draw the labelled map: .png, .svg or .pdf.", "--map", metavar="FILE"
+    )
     parquet: Path | None = drawn(
         None, "Also write a table for embedding-atlas.", metavar="FILE"
     )
@@ -69,6 +83,10 @@ def _show(result: dict[str, Any]) -> None:
         say(f"{label}: {value}")
     for warning in result["warnings"]:
         say(f"warning: {warning}")
+    if result["moved"] is not None:
+        say(f"moved between the two runs: {result['moved']:,} samples")
+    if result["map"]:
+        say(f"map: {result['map']}")
     if result["parquet"]:
         say(f"embedding-atlas {result['parquet']} --x x --y y --neighbors neighbors")
     say(f"{result['out']} ({result['bytes'] / 1e6:.1f} MB)", style="bold")
@@ -97,7 +115,8 @@ def report(
     if inputs.kind != "image":
         refuse_idle("there are no pictures to show", "thumbnails")
     if inputs.views is None:
-        refuse_idle("the views are not there; give --view or --store", "tsne", "graph")
+        idle = ("tsne", "graph", "view_maps")
+        refuse_idle("the views are not there; give --view or --store", *idle)
     rows = None if tsne else 0
     with report_progress(quiet) as begun:
         return write_report(run, inputs, tsne_rows=rows, progress=begun, **vars(page))

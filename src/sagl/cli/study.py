@@ -29,6 +29,7 @@ from sagl.cli.options import (
     taken_up,
     takes,
     together,
+    visible,
 )
 
 if TYPE_CHECKING:
@@ -243,7 +244,8 @@ def fitting_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
 def _cell(text: str) -> Text:
     """A cell of a table in Markdown; a deviation is one word."""
     bold = text.startswith("**") and text.endswith("**")
-    return Text(text.strip("*").replace("± ", "±"), style="bold" if bold else "")
+    text = visible(text.strip("*").replace("± ", "±"))
+    return Text(text, style="bold" if bold else "")
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:

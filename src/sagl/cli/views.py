@@ -67,7 +67,8 @@ def views(
     """Compare every pair of views by CKA and say which repeat or complement each other.
 
     1 is the same, 0 nothing in common, whatever the scale and rotation of the features.
-    With --clusters, also say which of them to use.
+    With --clusters, also say which of them to use. Samples that miss a view are left
+    out.
 
     Example: sagl views store --clusters 10
     """
@@ -87,6 +88,7 @@ def views(
         join=join or "error",  # type: ignore[arg-type]
         id_column=id_column,
     ).views
+    given = cka.with_all_views(given)
     if len(given.names) < 2:
         raise ValueError(
             f"there is one view only, {given.names[0]!r}; comparing takes two or more"

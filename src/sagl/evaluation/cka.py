@@ -35,6 +35,7 @@ __all__ = [
     "judge_views",
     "rows_to_read",
     "suitable_batch_size",
+    "with_all_views",
 ]
 
 Float = NDArray[np.float64]
@@ -73,7 +74,8 @@ def cka_matrix(
     Parameters
     ----------
     views : Views
-        At least four samples. Values lie between −1 and 1; below 0 means 0.
+        At least four samples that have all views; others are left out. Values lie
+        between −1 and 1; below 0 means 0.
     batch_size : int, "auto" or None, default=None
         None takes all rows at once, exactly. A number averages HSIC over random
         batches of so many rows or a few more. "auto" does that beyond 50,000 rows
@@ -96,9 +98,11 @@ def cka_matrix(
            [1., 1., 0.],
            [0., 0., 1.]])
     """
+    views = with_all_views(views)
     if len(views) < _LEAST_ROWS:
         raise ValueError(
-            f"CKA needs at least {_LEAST_ROWS} samples; the views have {len(views)}"
+            f"CKA needs at least {_LEAST_ROWS} samples that have all views; there are "
+            f"{len(views)}"
         )
     if batch_size == "auto":
         batch_size = suitable_batch_size(views)
@@ -113,6 +117,13 @@ def cka_matrix(
     else:
         hsic = _batched(views, batch_size, passes, seed, report)
     return _normalized(hsic, views)
+
+
+def with_all_views(views: Views) -> Views:
+    """Those samples that miss no view."""
+    if views.present is None:
+        return views
+    return views[np.flatnonzero(views.present.all(axis=1))]
 
 
 def suitable_batch_size(views: Views) -> int | None:

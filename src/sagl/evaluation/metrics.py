@@ -147,6 +147,12 @@ def balanced_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Mean recall over the classes, in the matching of :func:`match_clusters`.
 
     A class without a cluster has recall 0. Small classes weigh as much as large ones.
+
+    Examples
+    --------
+    >>> from sagl.evaluation import balanced_accuracy
+    >>> balanced_accuracy(["cat", "cat", "cat", "dog"], [1, 1, 1, 1])
+    0.5
     """
     table = _contingency(*coded_pair(y_true, y_pred))
     return _mean_recall(table, _match(table))
@@ -157,29 +163,63 @@ def purity(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
     It rises with the number of clusters and is 1 when each sample is its own cluster,
     so it says little without that number.
+
+    Examples
+    --------
+    >>> from sagl.evaluation import purity
+    >>> purity(["cat", "cat", "dog", "dog"], [1, 1, 0, 1])
+    0.75
     """
     return _purity(_contingency(*coded_pair(y_true, y_pred)))
 
 
 def nmi(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """Mutual information divided by the arithmetic mean of the two entropies."""
+    """Mutual information divided by the arithmetic mean of the two entropies.
+
+    Examples
+    --------
+    >>> from sagl.evaluation import nmi
+    >>> nmi(["cat", "cat", "dog", "dog"], [1, 1, 0, 0])
+    1.0
+    """
     true, pred = coded_pair(y_true, y_pred)
     return float(normalized_mutual_info_score(true.codes, pred.codes))
 
 
 def ami(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """Mutual information adjusted for chance, with arithmetic averaging."""
+    """Mutual information adjusted for chance, with arithmetic averaging.
+
+    Examples
+    --------
+    >>> from sagl.evaluation import ami
+    >>> ami(["cat", "cat", "dog", "dog"], [1, 1, 0, 0])
+    1.0
+    """
     return _ami(_contingency(*coded_pair(y_true, y_pred)))
 
 
 def ari(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """Agreement over pairs of samples, adjusted for chance (adjusted Rand index)."""
+    """Agreement over pairs of samples, adjusted for chance (adjusted Rand index).
+
+    Examples
+    --------
+    >>> from sagl.evaluation import ari
+    >>> ari(["cat", "cat", "dog", "dog"], [1, 0, 1, 0])
+    -0.5
+    """
     true, pred = coded_pair(y_true, y_pred)
     return float(adjusted_rand_score(true.codes, pred.codes))
 
 
 def n_clusters_found(y_pred: ArrayLike) -> int:
-    """Count the clusters that hold at least one sample."""
+    """Count the clusters that hold at least one sample.
+
+    Examples
+    --------
+    >>> from sagl.evaluation import n_clusters_found
+    >>> n_clusters_found([0, 0, 7])
+    2
+    """
     return len(coded(y_pred, "y_pred").names)
 
 

@@ -38,6 +38,7 @@ class FittedModel(Protocol):
     settings_: Any
 
     def predict(self, X: Any) -> Labels: ...
+    def was_corrected(self, X: Any) -> NDArray[np.bool_]: ...
     def check_views(self, X: Any) -> Views: ...
 
 
@@ -52,12 +53,27 @@ def evaluate(
 ) -> dict[str, Any]:
     """Score a fitted model on views with known labels, which only score.
 
+    Samples that somebody corrected (``SAGL.refit``) are known by their features and
+    left out: their labels were used.
+
     Returns
     -------
     dict
-        ``protocol`` and the scores of :func:`~sagl.evaluation.clustering_scores`. For
+        ``protocol`` and the scores of :func:`~sagl.evaluation.clustering_scores`, with
+        ``n_left_out`` if samples were left out. For
         ``batch`` those of the shuffled order, with ``sorted`` (the scores in class
         order), ``gap`` (how much ACC the order alone is worth) and a ``note``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sagl import SAGL
+    >>> from sagl.evaluation import evaluate
+    >>> X, y = make_blobs(200, n_features=8, centers=3, random_state=0)
+    >>> views = {"left": X[:, :4], "right": X[:, 4:]}
+    >>> model = SAGL(n_clusters=3, refine=False, steps=50, random_state=0).fit(views)
+    >>> evaluate(model, views, y)["acc"] > 0.9
+    True
     """
     views = model.check_views(X)
     shape = np.shape(y_true)
@@ -66,6 +82,10 @@ def evaluate(
             f"{len(views)} samples need {len(views)} labels, got shape {shape}"
         )
     labels = coded(y_true, "y_true").codes
+    kept = ~model.was_corrected(views)
+    if not kept.any():
+        raise ValueError("all samples were corrected: there is nothing to score")
+    left_out = {} if kept.all() else {"n_left_out": int((~kept).sum())}
     if protocol == "inductive":
         predicted = model.predict(views)
     elif protocol == "transductive":
@@ -74,16 +94,30 @@ def evaluate(
         size = model.settings_.batch_size if batch_size is None else batch_size
         if size < 1:
             raise ValueError(f"batch_size must be at least 1; got {size}")
-        return _evaluate_batches(model, views, labels, size, random_state)
+        scores = _evaluate_batches(model, views, labels, size, random_state, kept)
+        return scores | left_out
     else:
         raise ValueError(
             f"protocol must be 'inductive', 'transductive' or 'batch'; got {protocol!r}"
         )
-    return {"protocol": protocol, **clustering_scores(labels, predicted)}
+    scores = clustering_scores(labels[kept], predicted[kept])
+    return {"protocol": protocol, **scores, **left_out}
 
 
 def predict_transductive(model: FittedModel, X: Any) -> Labels:
-    """Clusters by one graph over all given samples."""
+    """Clusters by one graph over all given samples.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sagl import SAGL
+    >>> from sagl.evaluation import predict_transductive
+    >>> X, y = make_blobs(200, n_features=8, centers=3, random_state=0)
+    >>> views = {"left": X[:, :4], "right": X[:, 4:]}
+    >>> model = SAGL(n_clusters=3, refine=False, steps=50, random_state=0).fit(views)
+    >>> predict_transductive(model, views).shape
+    (200,)
+    """
     feed = _feed(model, model.check_views(X))
     q = transductive_probabilities(model.network_, feed.in_order())
     return q.argmax(dim=1).cpu().numpy()
@@ -93,7 +127,20 @@ def predict_transductive(model: FittedModel, X: Any) -> Labels:
 def predict_in_batches(
     model: FittedModel, X: Any, batch_size: int, order: Labels | None = None
 ) -> Labels:
-    """Clusters by graphs inside consecutive batches of the given order."""
+    """Clusters by graphs inside consecutive batches of the given order.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sagl import SAGL
+    >>> from sagl.evaluation import predict_in_batches
+    >>> X, y = make_blobs(200, n_features=8, centers=3, random_state=0)
+    >>> views = {"left": X[:, :4], "right": X[:, 4:]}
+    >>> model = SAGL(n_clusters=3, refine=False, steps=50, random_state=0).fit(views)
+    >>> by_class = np.argsort(y)  # an order that leaks labels
+    >>> predict_in_batches(model, views, batch_size=100, order=by_class).shape
+    (200,)
+    """
     feed = _feed(model, model.check_views(X))
     order = np.arange(len(feed)) if order is None else order
     predicted = np.empty(len(feed), dtype=np.int64)
@@ -105,14 +152,19 @@ def predict_in_batches(
 
 
 def _evaluate_batches(
-    model: FittedModel, views: Views, labels: NDArray[Any], size: int, seed: int
+    model: FittedModel,
+    views: Views,
+    labels: NDArray[Any],
+    size: int,
+    seed: int,
+    kept: NDArray[np.bool_],
 ) -> dict[str, Any]:
     by_class = np.argsort(labels, kind="stable")
     shuffled = np.random.default_rng(seed).permutation(len(views))
-    scores = {
-        name: clustering_scores(labels, predict_in_batches(model, views, size, order))
-        for name, order in (("sorted", by_class), ("shuffled", shuffled))
-    }
+    scores = {}
+    for name, order in (("sorted", by_class), ("shuffled", shuffled)):
+        predicted = predict_in_batches(model, views, size, order)
+        scores[name] = clustering_scores(labels[kept], predicted[kept])
     return {
         "protocol": "batch",
         **scores["shuffled"],
