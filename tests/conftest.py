@@ -1,6 +1,7 @@
 """What all tests share: one thread, so that small problems do not fight over cores."""
 
 import os
+from contextlib import contextmanager
 
 # Before torch is imported, and inherited by the processes that tests start.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -11,6 +12,22 @@ import torch
 from numpy.typing import NDArray
 
 from sagl import Views
+from sagl.search.config import SearchConfig
+
+# The search of a fit where quality does not count: all of its parts, in no time.
+QUICK = {"starts": 2, "proposals": 4, "steps": 20}
+
+
+@contextmanager
+def quick_searches():
+    """Fits that say nothing of their search have a quick one."""
+    defaults = SearchConfig.__init__.__kwdefaults__
+    before = dict(defaults)
+    defaults.update(QUICK)
+    try:
+        yield
+    finally:
+        defaults.update(before)
 
 
 def clustered_views(

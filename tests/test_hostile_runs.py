@@ -4,10 +4,8 @@ Bytes and structure are changed at random; unless said otherwise the checksums a
 right again, as somebody would who means harm.
 """
 
-import copy
 import json
 import shutil
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +17,7 @@ from sagl import SAGL
 from sagl.cli.info import describe, show
 from sagl.report.inputs import open_inputs
 from sagl.run import MODEL, PARTS
+from tests.fuzz.mutation import bytes_changed, header_changed, value_changed
 from tests.runs import change_config, enter_parts
 
 DATA = Path(__file__).parent / "data"
@@ -29,14 +28,6 @@ EXAMPLES = settings(
     suppress_health_check=list(HealthCheck),
 )
 WIDTHS = {"a": 5, "b": 4}
-
-VALUES = st.sampled_from(
-    [
-        *(None, True, False, -1, 0, 1, 2, 1 << 31, 1 << 63, 10**400, 0.5, -0.5, 1e308),
-        *(float("inf"), float("nan"), "", "x", "\ud800", "../x", "os:system", "\0\n"),
-        *([], {}, [[]], {"": 0}, [None], [1e9] * 3),
-    ]
-)
 
 
 @pytest.fixture(scope="module")
@@ -97,67 +88,13 @@ def copied(run, tmp_path_factory):
     return shutil.copytree(run, tmp_path_factory.mktemp("changed") / "run")
 
 
-def changed(tree, draw):
-    """A JSON value with one place in it removed, replaced or doubled."""
-    tree = copy.deepcopy(tree)
-    place, key = None, None
-    inner = tree
-    while isinstance(inner, dict | list) and inner and (place is None or draw(DEEPER)):
-        place = inner
-        keys = sorted(inner) if isinstance(inner, dict) else range(len(inner))
-        key = draw(st.sampled_from(keys))
-        inner = inner[key]
-    kind = draw(st.sampled_from(["remove", "replace", "replace", "add"]))
-    if place is None:
-        return draw(VALUES)
-    if kind == "remove":
-        del place[key]
-    elif kind == "replace":
-        place[key] = draw(VALUES)
-    elif isinstance(place, list):
-        place.append(draw(VALUES))
-    else:
-        place["more"] = draw(VALUES)
-    return tree
-
-
-DEEPER = st.sampled_from([True, True, True, False])
-
-
-def bytes_changed(content, draw):
-    """Bytes with some flipped, cut off, doubled or put in."""
-    content = bytearray(content)
-    at = draw(st.integers(0, max(len(content) - 1, 0)))
-    match draw(st.sampled_from(["flip", "cut", "double", "insert"])):
-        case "flip":
-            content[at] ^= 1 << draw(st.integers(0, 7))
-        case "cut":
-            del content[at:]
-        case "double":
-            content[at:at] = content[at : at + 64]
-        case "insert":
-            content[at:at] = draw(st.binary(max_size=16))
-    return bytes(content)
-
-
-def header_changed(content, draw):
-    """A safetensors file whose header is another."""
-    (size,) = struct.unpack("<Q", content[:8])
-    header = changed(json.loads(content[8 : 8 + size]), draw)
-    try:
-        text = json.dumps(header).encode()
-    except UnicodeEncodeError:
-        text = b"{}"
-    return struct.pack("<Q", len(text)) + text + content[8 + size :]
-
-
 @EXAMPLES
 @given(data=st.data())
 def test_a_config_with_a_right_checksum(data, sound, samples, tmp_path_factory):
     run = copied(sound, tmp_path_factory)
     config = json.loads((run / "config.json").read_text())
     config.pop("checksum")
-    other = changed(config, data.draw)
+    other = value_changed(config, data.draw)
     (run / "config.json").write_text(json.dumps(other))
     if isinstance(other, dict):
         change_config(run, lambda config: config.update(checksum=""))
@@ -169,7 +106,7 @@ def test_a_config_with_a_right_checksum(data, sound, samples, tmp_path_factory):
 def test_a_config_of_an_older_run(data, old, samples, tmp_path_factory):
     run = copied(old, tmp_path_factory)
     config = json.loads((run / "config.json").read_text())
-    (run / "config.json").write_text(json.dumps(changed(config, data.draw)))
+    (run / "config.json").write_text(json.dumps(value_changed(config, data.draw)))
     outcome(run, samples)
 
 
@@ -209,12 +146,14 @@ def test_headers_of_tensors(data, name, sound, samples, tmp_path_factory):
 def test_records_of_samples_and_of_the_history(data, sound, samples, tmp_path_factory):
     run = copied(sound, tmp_path_factory)
     lines = (run / "history.jsonl").read_text().splitlines()
-    records = changed([json.loads(line) for line in lines], data.draw)
+    records = value_changed([json.loads(line) for line in lines], data.draw)
     records = records if isinstance(records, list) else [records]
     text = "".join(json.dumps(record) + "\n" for record in records)
     (run / "history.jsonl").write_text(text)
     source = {"source": "x.txt", "reader": "lines", "options": {"kind": "text"}}
-    source = changed({**source, "store": "features", "views": ["a", "b"]}, data.draw)
+    source = value_changed(
+        {**source, "store": "features", "views": ["a", "b"]}, data.draw
+    )
     (run / "source.json").write_text(json.dumps(source))
     enter_parts(run)
     outcome(run, samples)

@@ -1,16 +1,22 @@
 """Networks asked about views: anchors, blocks, clusters, which network is best."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from sagl import SAGL
+from sagl.nn.cells import attention_by_cells
 from sagl.nn.inference import Predictor
+from sagl.nn.network import Linear
 from sagl.prediction import anchors_from, answers, choose, most_likely
 from sagl.selection import label_free_score
+from sagl.training.distributed import spread
 from tests.conftest import clustered_views
+from tests.several import in_processes
+from tests.training.test_distributed import working_as
 
 CPU = torch.device("cpu")
 
@@ -70,3 +76,30 @@ def test_restarts_are_chosen_by_the_score():
     ]
     totals = [model.score_.total for model in models]
     assert totals == sorted(totals)
+
+
+def check_shared_graph(ranks):
+    """By cells, each process looking at some blocks of samples."""
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(1200, 6, generator=generator)
+    alone = attention_by_cells(Linear(z[:, :1], 4 * z, z, None), 1.5, False)
+    asked = []
+
+    def counted(tasks):
+        return spread([partial(noted, i, task) for i, task in enumerate(tasks)])
+
+    def noted(i, task):
+        asked.append(i)
+        return task()
+
+    with working_as(ranks):
+        linear = Linear(z[:, :1], 4 * z, z, None)
+        shared = attention_by_cells(linear, 1.5, False, spread=counted)
+    for one, other in zip(alone.weights[:3], shared.weights[:3], strict=True):
+        assert torch.equal(one, other)
+    assert torch.equal(alone.certified, shared.certified)
+    assert asked == list(range(ranks.index, 3, ranks.count))
+
+
+def test_processes_share_the_graph_of_many_samples():
+    in_processes(3, check_shared_graph)

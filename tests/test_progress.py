@@ -120,12 +120,23 @@ def test_the_display_is_not_touched_at_every_step(terminal, monkeypatch):
     assert len(touched) <= (time.monotonic() - start) / module._REFRESH_SECONDS + 1
 
 
-@pytest.mark.parametrize("widgets", [True, False])
-def test_a_notebook_draws_if_it_can_and_else_gets_lines(monkeypatch, widgets):
+def test_a_notebook_gets_a_bar_that_goes(monkeypatch):
+    shells = pytest.importorskip("IPython.core.interactiveshell")
+    capture = pytest.importorskip("IPython.utils.capture")
     monkeypatch.setattr(
         module, "Console", lambda **_: Console(file=io.StringIO(), force_jupyter=True)
     )
-    monkeypatch.setattr(module, "find_spec", lambda _: object() if widgets else None)
-    monkeypatch.setattr(module.Progress, "start", lambda _: None)  # needs IPython
-    with progress(2, "training") as bar:
-        assert isinstance(bar, module._Drawn if widgets else module._Lines)
+    monkeypatch.setattr(module._Cell, "seconds", 0.0)
+    shells.InteractiveShell.instance()
+    try:
+        with capture.capture_output() as seen, progress(1200, "training") as bar:
+            bar.update(300)
+            bar.note("loss <1>")
+    finally:
+        shells.InteractiveShell.clear_instance()
+    shown = [output.data["text/html"] for output in seen.outputs]
+    assert '<progress max="1200" value="0">' in shown[0]
+    assert '<progress max="1200" value="300">' in shown[1]
+    assert "training: step 300 of 1,200, loss &lt;1&gt;" in shown[2]
+    assert shown[-1] == ""
+    assert (seen.stdout, seen.stderr) == ("", "")

@@ -1,22 +1,11 @@
 """Checks made from types: what is right passes, what is wrong is named in one line."""
 
 import json
-from dataclasses import fields
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NamedTuple,
-    NotRequired,
-    TypedDict,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import pytest
 
-from sagl.run_files import SavedSettings
 from sagl.schema import STRICT, Count, Share, Since, check, checksum, read_json
-from sagl.settings import Settings
 
 
 class Point(NamedTuple):
@@ -41,11 +30,6 @@ GOOD = {
     **{"points": [{"x": 1, "y": 2}, {"x": -1.5, "y": 0}], "sizes": {"a": 3}},
     "width": None,
 }
-
-
-def test_every_setting_of_a_run_is_described():
-    saved = get_type_hints(SavedSettings)
-    assert set(saved) == {field.name for field in fields(Settings)}
 
 
 def test_what_is_right_passes():

@@ -14,6 +14,7 @@ import torch
 
 import sagl
 from sagl.storage import (
+    held,
     read_tensors,
     replacing,
     sha256,
@@ -149,6 +150,67 @@ def test_a_write_that_runs_out_of_space_midway_leaves_nothing(tmp_path):
     assert torch.equal(tensors["x"], old["x"])
 
 
+HOLD = """
+import sys, time
+from pathlib import Path
+from sagl.storage import held
+
+with held(Path(sys.argv[1]), "run"):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Another process that holds a directory."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path / "run")],
+        env={**os.environ, "PYTHONPATH": str(Path(sagl.__file__).parents[1])},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+class TestHeld:
+    def test_another_process_is_refused_until_the_first_dies(
+        self, tmp_path, holder, monkeypatch
+    ):
+        monkeypatch.setattr("sagl.storage._LOCK_SECONDS", 0.1)
+        with (
+            pytest.raises(ValueError, match=r"run: another process is at work on this"),
+            held(tmp_path / "run", "run"),
+        ):
+            pass
+        holder.kill()
+        holder.wait()
+        assert names(tmp_path / "run") == [".lock"]  # which means nothing
+        with held(tmp_path / "run", "run"):
+            write_text(tmp_path / "run" / "x.txt", "mine")
+        assert names(tmp_path / "run") == ["x.txt"]
+
+    def test_it_may_be_held_once_more_and_is_kept_until_the_end(self, tmp_path):
+        with held(tmp_path / "run", "run"):
+            with held(tmp_path / "run", "run"):
+                pass
+            assert names(tmp_path / "run") == [".lock"]
+        assert not (tmp_path / "run").exists()  # nothing was written
+
+    def test_what_killed_processes_left_is_removed_and_nothing_else(self, tmp_path):
+        left = [".a.csv.0123abcd.tmp", ".probe-17"]
+        others = [".a.tmp", "a.0123abcd.tmp", ".hidden", "a.csv", ".probe-x"]
+        for name in (*left, *others):
+            (tmp_path / name).touch()
+        with held(tmp_path, "run"):
+            pass
+        assert names(tmp_path) == sorted(others)
+
+
 def as_bytes(tensor):
     return tensor.reshape(-1).view(torch.uint8)
 
@@ -189,6 +251,22 @@ class TestTensors:
         path = tmp_path / "t.safetensors"
         write_tensors(path, {"x": torch.ones(1)}, metadata)
         assert read_tensors(path)[1] == (metadata or {})
+
+    @pytest.mark.parametrize("word", [b'\\"step\\": 1', b"F32", b"[3,4]", b"x" * 9])
+    def test_what_is_noted_beside_them_is_checked_as_well(self, tmp_path, word):
+        path = tmp_path / "t.safetensors"
+        write_tensors(
+            path,
+            {"x" * 9: torch.ones(3, 4), "y": torch.ones(2)},
+            {"state": '{"step": 1}'},
+        )
+        content = path.read_bytes()
+        assert word in content
+        other = {b"F32": b"I32", b"[3,4]": b"[4,3]"}
+        changed = other.get(word, word[:-1] + bytes([word[-1] ^ 1]))
+        path.write_bytes(content.replace(word, changed))
+        with pytest.raises(ValueError, match=r"t\.safetensors: damaged"):
+            read_tensors(path)
 
     def test_a_second_write_replaces_the_first(self, tmp_path):
         path = tmp_path / "t.safetensors"

@@ -1,16 +1,18 @@
 """Views: every way in, every way to take rows, and every input that is refused."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from PIL import Image
 from scipy.sparse import csr_matrix, dok_matrix
 from sklearn.model_selection import train_test_split
 
 import sagl.views
-from sagl import Views
+from sagl import SAGL, Views
 
 
 def matrix(rows=6, width=4, seed=0, dtype="float64"):
@@ -112,6 +114,13 @@ class TestDescription:
 
     def test_repr_counts_samples_and_columns(self, views):
         assert repr(views) == "Views(6 samples: dino 4, clip 3)"
+
+    def test_a_notebook_shows_a_row_per_view(self):
+        views = Views({"<b>dino</b>": np.zeros((5, 8)), "clip": np.zeros((5, 3))})
+        html = views._repr_html_()
+        assert "5 samples in 2 views" in html
+        assert "<b>" not in html
+        assert "<td>&lt;b&gt;dino&lt;/b&gt;</td><td>8</td><td>float64</td>" in html
 
     def test_items_are_names_and_matrices_in_order(self, views):
         items = list(views.items())
@@ -407,3 +416,25 @@ class TestDataFrames:
     def test_arrays_beside_them_are_taken_as_they_are(self, frame):
         array = np.arange(6.0).reshape(3, 2)
         np.testing.assert_array_equal(Views([frame, array])["view1"], array)
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        ["hello world"] * 100,
+        np.array(["hello world"] * 3),
+        pd.Series(["hello", "world"]),
+        "photos",
+        Path("photos"),
+        [Image.new("RGB", (2, 2))],
+    ],
+    ids=["texts", "array", "series", "folder", "path", "pictures"],
+)
+@pytest.mark.parametrize("take", [Views, SAGL(2).fit], ids=["Views", "fit"])
+def test_samples_are_refused_with_the_way_to_features(samples, take):
+    with pytest.raises(ValueError, match="backbones") as caught:
+        take(samples)
+    message = str(caught.value)
+    assert "sagl fit SOURCE --backbone" in message
+    assert "\n" not in message
+    assert len(message) < 250

@@ -78,7 +78,6 @@ def each(names):
 ALL = list(each(METHODS))
 AT_ONCE = {"KMeans", "LinearProbe", "GMM", "Spectral", *PACKAGE}
 STEPWISE = sorted(METHODS.keys() - AT_ONCE)
-UNSUPERVISED = list(each(sorted(METHODS.keys() - {"LinearProbe"})))
 
 
 def fitted(name, views, labels, seed=0, **fit):
@@ -148,16 +147,21 @@ def test_save_and_load(name, models, data, tmp_path):
         model.save(tmp_path / "model")
 
 
-@pytest.mark.parametrize("name", UNSUPERVISED)
+@pytest.mark.parametrize("name", ALL)
 def test_the_seed_decides_alone(name, models, data):
+    """No part is played by global generators, by labels, or by how views are given."""
     views, labels = data
     state = models[name].state_
-    np.random.seed(1)  # global generators play no part, and stay as they are
+    matrix = np.hstack([array for _, array in views.items()])
+    again = METHODS[name](random_state=0, view_sizes=views.widths)
+    np.random.seed(1)
     torch.manual_seed(1)
     before = torch.get_rng_state(), np.random.get_state()[1].copy()
-    again = fitted(name, views, labels)
+    again.fit(matrix, labels if again.supervised else np.zeros(len(views)))
     assert again.state_.keys() == state.keys()
     assert all(tensor.equal(again.state_[key]) for key, tensor in state.items())
+    assert np.array_equal(again.labels_, models[name].labels_)
+    assert np.array_equal(again.predict(matrix[:5]), again.labels_[:5])
     assert torch.equal(torch.get_rng_state(), before[0])
     assert np.array_equal(np.random.get_state()[1], before[1])
 
@@ -177,13 +181,6 @@ def test_takes_any_number_of_views(name, count):
     few = Views(dict(list(arrays.items())[:count]))
     model = fitted(name, few, labels)
     assert clustering_accuracy(labels, model.labels_) > 0.5
-
-
-@pytest.mark.parametrize("name", UNSUPERVISED)
-def test_labels_given_to_fit_are_ignored(name, models, data):
-    views, _ = data
-    model = METHODS[name](random_state=0).fit(views, np.zeros(len(views)))
-    assert np.array_equal(model.labels_, models[name].labels_)
 
 
 @pytest.mark.parametrize("name", STEPWISE)
@@ -256,6 +253,13 @@ class TestDamage:
         with pytest.raises(ValueError, match="damaged: not a model's configuration"):
             KMeans.load(saved)
 
+    def test_parameters_of_another_method(self, saved):
+        config = json.loads((saved / "method.json").read_text())
+        config["params"]["momentum"] = 0.5
+        (saved / "method.json").write_text(json.dumps(config))
+        with pytest.raises(ValueError, match=r"method\.json is damaged: .*momentum"):
+            KMeans.load(saved)
+
     def test_from_the_future(self, saved):
         config = json.loads((saved / "method.json").read_text())
         (saved / "method.json").write_text(json.dumps({**config, "format": 99}))
@@ -268,16 +272,6 @@ def test_a_base_class_is_not_a_method():
         Baseline(2)._fit(None, None)
     with pytest.raises(NotImplementedError):
         Baseline(2)._scores([])
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_takes_one_matrix_cut_into_views(name, models, data):
-    views, labels = data
-    matrix = np.hstack([array for _, array in views.items()])
-    model = METHODS[name](random_state=0, view_sizes=views.widths)
-    model.fit(matrix, labels if model.supervised else None)
-    assert np.array_equal(model.labels_, models[name].labels_)
-    assert np.array_equal(model.predict(matrix[:5]), model.labels_[:5])
 
 
 class TestKMeans:
@@ -326,6 +320,8 @@ class TestLinearProbe:
     def test_needs_labels(self, data):
         with pytest.raises(ValueError, match="needs the true labels"):
             LinearProbe(C).fit(data[0])
+        with pytest.raises(ValueError, match="240 samples need as many labels, got 3"):
+            LinearProbe(C).fit(data[0], [0, 1, 2])
 
 
 class TestMSRL:

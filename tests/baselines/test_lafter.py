@@ -121,6 +121,10 @@ class TestOnFeatures:
         ).fit(shared_space()[1])
         assert asked == ["a cat.", "It purrs.", "a dog.", "It barks.", "It wags."]
 
+    def test_without_descriptions_there_are_the_templates(self):
+        model = LaFTer(2, class_names=["cat", "dog"], templates=["a {}.", "{}!"])
+        assert model._texts() == [["a cat.", "cat!"], ["a dog.", "dog!"]]
+
 
 class TestTheContract:
     T, X, labels = shared_space()

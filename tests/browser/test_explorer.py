@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from sagl import SAGL
-from sagl.report.inputs import check_names, read_names
+from sagl.clusters.names import read_names
+from sagl.run import run_checksum
 from tests.browser.watching import (
     most_alone,
     neighbours_of,
@@ -99,10 +100,9 @@ def test_click_walk_rename_reload_export(report, payload, demo_run, tmp_path):
     # And sagl reads the names back.
     path = tmp_path / "names.json"
     path.write_text(report.download("#export-names"), encoding="utf-8")
-    names = read_names(path)
+    names = read_names(path, run_checksum(demo_run), 10, payload["ids"])
     assert dict(names.clusters) == {cluster: name}
     assert dict(names.wrong) == {first: payload["ids"][first]}
-    check_names(names, path, demo_run, 10, payload["ids"])
     report.check_quiet(visits=2)
 
 
@@ -180,12 +180,18 @@ def test_search_finds_parts_of_ids(report):
     assert report.text("#sample-id") == ids[1]
     page.fill("#search", "no such")
     assert "No sample" in report.text("#found")
+    page.fill("#search", "digit 99")
+    page.click("#found-all")
+    assert report.text("#selection-size") == "11 samples"  # 99 and 990 to 999
 
 
 def test_colours_and_legend(report, payload):
     page = report.page
     options = page.locator("#colour option").all_inner_texts()
-    assert options == ["Cluster", "Confidence", "True label"]
+    assert options[0] == "Cluster"
+    numbers = ["Confidence", "Unlike all others", "Views disagree", "True label"]
+    assert options[-4:] == numbers
+    assert all(option.startswith("Layer of ") for option in options[1:-4])
     before = page.locator("#points").screenshot()
     page.select_option("#colour", label="True label")
     entries = page.locator("#legend .entry")

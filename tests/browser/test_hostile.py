@@ -7,18 +7,20 @@ import numpy as np
 import pytest
 
 from sagl import SAGL
+from sagl.clusters.names import Names
 from sagl.experiments.fit import fit_run
-from sagl.report.inputs import Inputs, Names, make_column, with_samples
+from sagl.report.inputs import Inputs, make_column, with_samples
 from sagl.report.page import write_report
 from tests.browser.watching import payload_of, read_csv
-from tests.conftest import clustered_views
+from tests.conftest import QUICK, clustered_views
 from tests.report.pages import HOSTILE, Pictures, Texts
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     directory = tmp_path_factory.mktemp("hostile") / "<b>run</b> & 'co'"
-    fit_run(SAGL(4, steps=60, random_state=0), clustered_views()[0], directory)
+    model = SAGL(4, steps=60, search=QUICK, random_state=0)
+    fit_run(model, clustered_views()[0], directory)
     return directory
 
 

@@ -8,13 +8,14 @@ import pytest
 
 from sagl import SAGL
 from sagl.experiments.fit import fit_run
+from sagl.model import Facts, Layer
 from sagl.report.embedding import Layout
 from sagl.report.explorer import Thumbnails, make_thumbnails, shown_rows
 from sagl.report.inputs import Inputs, make_column, with_samples
 from sagl.report.page import render
 from sagl.report.run_data import RunData, describe_clusters
 from tests.browser.watching import payload_of
-from tests.conftest import clustered_views
+from tests.conftest import QUICK, clustered_views
 from tests.report.pages import Pictures, random_graph
 
 MEGABYTE = 1_000_000
@@ -44,13 +45,26 @@ def large_data(run, n, n_clusters=4, views=("dino", "clip", "siglip")):
         view_agreement=None,
         clusters=describe_clusters(labels, confidence, n_clusters, mean),
         layout=Layout(points, "Random."),
+        facts=Facts(
+            rng.random(n),
+            rng.random(n),
+            np.where(np.arange(n) % 5, -1, np.arange(n) // 15),
+            np.eye(n_clusters),
+        ),
+        layers=(
+            Layer(2, (), 0.9, 0.5),
+            Layer(n_clusters, tuple(k % 2 for k in range(n_clusters)), 0.8, 1.0),
+            Layer(2 * n_clusters, (*range(n_clusters), *range(n_clusters)), 0.7, 1.2),
+        ),
+        leaves=labels + n_clusters * rng.integers(0, 2, n),
     )
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     directory = tmp_path_factory.mktemp("large") / "run"
-    fit_run(SAGL(4, steps=60, random_state=0), clustered_views()[0], directory)
+    model = SAGL(4, steps=60, search=QUICK, random_state=0)
+    fit_run(model, clustered_views()[0], directory)
     return directory
 
 

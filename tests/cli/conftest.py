@@ -8,7 +8,14 @@ import pytest
 from sagl import SAGL
 from sagl.cli.main import run
 from sagl.experiments.fit import fit_run
-from tests.conftest import clustered_views
+from tests.conftest import QUICK, clustered_views, quick_searches
+
+
+@pytest.fixture(autouse=True, scope="package")
+def all_quick():
+    """Of the search commands have no options."""
+    with quick_searches():
+        yield
 
 
 @pytest.fixture
@@ -33,5 +40,6 @@ def fitted(tmp_path_factory):
     for name, array in views.items():
         np.save(folder / f"{name}.npy", array)
     np.save(folder / "labels.npy", labels)
-    fit_run(SAGL(4, steps=60, random_state=0), views, folder / "run")
+    model = SAGL(4, steps=60, search=QUICK, random_state=0)
+    fit_run(model, views, folder / "run")
     return folder

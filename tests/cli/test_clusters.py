@@ -93,4 +93,4 @@ def test_a_run_without_names_predicts_as_it_did(sagl_cli, fitted, tmp_path):
     views = [f"--view={name}={fitted / name}.npy" for name in ("wide", "narrow")]
     sagl_cli("predict", tmp_path / "run", *views, "--out", tmp_path / "p.csv")
     header = (tmp_path / "p.csv").read_text().splitlines()[0]
-    assert header == "sample,cluster,confidence"
+    assert header == "row,cluster,confidence"

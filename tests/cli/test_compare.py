@@ -10,7 +10,7 @@ import pytest
 
 from sagl.cli.compare import parse_methods
 from sagl.cli.main import run
-from tests.experiments.small_runs import write_split
+from tests.experiments.small_runs import run_in_this_process, write_split
 
 
 def sagl(monkeypatch, capsys, *arguments):
@@ -85,6 +85,7 @@ def test_bad_input_is_one_line(tmp_path, monkeypatch, capsys, arguments, line):
 
 
 def test_prints_and_keeps_the_table(tmp_path, monkeypatch, capsys):
+    run_in_this_process(monkeypatch)
     split, out = write_split(tmp_path / "split"), tmp_path / "out"
     np.save(split / "train" / "third.npy", np.zeros((60, 2)))  # not asked for
     options = ["--views", "wide,narrow", "--methods", "kmeans,linear-probe"]
@@ -109,13 +110,15 @@ def test_prints_and_keeps_the_table(tmp_path, monkeypatch, capsys):
     assert json.loads((out / "table.json").read_text())["rows"] == printed["rows"]
 
 
-def test_a_killed_comparison_is_taken_up(tmp_path):
+def test_a_killed_comparison_is_taken_up(tmp_path, monkeypatch, capsys):
     """Killed for good after its first run: the second time that run is not repeated."""
     split, out = write_split(tmp_path / "split"), tmp_path / "out"
-    command = [sys.executable, "-m", "sagl", "compare", "--data", split, "--out", out]
-    command += ["--methods", "kmeans", "--seeds", "3"]
+    command = ["compare", "--data", split, "--out", out, "--methods", "kmeans"]
+    command += ["--seeds", "2"]
     runs = out / "runs"
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sagl", *command], stderr=subprocess.DEVNULL
+    )
     while not list(runs.glob("kmeans-0-*.json")):
         assert process.poll() is None
         time.sleep(0.05)
@@ -124,8 +127,10 @@ def test_a_killed_comparison_is_taken_up(tmp_path):
     assert not (out / "table.md").exists()
     [first] = runs.glob("kmeans-0-*.json")
     before = first.stat().st_mtime_ns
-    subprocess.run(command, check=True, capture_output=True)
+    ran = run_in_this_process(monkeypatch)
+    assert sagl(monkeypatch, capsys, *command)[0] == 0
+    assert ("kmeans", 0) not in ran
     assert first.stat().st_mtime_ns == before
-    assert sorted(path.suffix for path in runs.iterdir()) == [".json"] * 3
+    assert sorted(path.suffix for path in runs.iterdir()) == [".json"] * 2
     table = json.loads((out / "table.json").read_text())
-    assert table["rows"][0]["runs"] == 3
+    assert table["rows"][0]["runs"] == 2

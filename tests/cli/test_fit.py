@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from sagl import SAGL
 from sagl.parameters import option_of, sagl_parameters
@@ -122,3 +123,30 @@ def test_help_is_in_panels_with_room_for_what_options_mean(sagl_cli, monkeypatch
         *("The data", "The clusters", "The network", "The training", "The run"),
         "Options",  # --help itself
     }
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_a_file_of_several_arrays_is_its_views(sagl_cli, tmp_path, suffix):
+    views, labels = clustered_views(120)
+    arrays = {**dict(views.items()), "labels": labels}
+    path = tmp_path / f"both{suffix}"
+    save = save_file if suffix == ".safetensors" else lambda a, f: np.savez(f, **a)
+    save(arrays, path)
+    quick = ("--clusters", 4, "--steps", 5, "--quiet")
+    code, _, error = sagl_cli("fit", path, *quick, "--out", tmp_path / "run")
+    assert code == 2
+    assert "'labels'" in error  # is no view
+    assert "--views NAME" in error
+    chosen = ("--views", "wide,narrow", *quick, "--json")
+    code, out, error = sagl_cli("fit", path, *chosen, "--out", tmp_path / "run")
+    assert code == 0, error
+    assert [view["name"] for view in json.loads(out)["views"]] == ["wide", "narrow"]
+    found = tmp_path / "found.csv"
+    assert sagl_cli("predict", tmp_path / "run", path, "--out", found)[0] == 0
+    run = (tmp_path / "run" / "labels.csv").read_text().splitlines()
+    predicted = found.read_text().splitlines()
+    assert [x.split(",")[:2] for x in run] == [x.split(",")[:2] for x in predicted]
+    assert predicted[0].startswith("row,")
+    code, _, error = sagl_cli("fit", path, "--views", "clip", *quick, "--out", "other")
+    assert code == 2
+    assert "has no array 'clip'; choose one of: " in error

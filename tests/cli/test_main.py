@@ -1,7 +1,9 @@
 """The command line end to end: what it writes, what it prints, what it refuses."""
 
 import json
+import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ from scipy.sparse import load_npz
 
 import sagl
 from sagl import SAGL
-from sagl.cli.main import COMMANDS, app
+from sagl.cli.main import COMMANDS, app, run
 from tests.conftest import clustered_views
 
 
@@ -46,14 +48,18 @@ def fit_options(files, out, *more):
 @pytest.fixture(scope="module")
 def fitted_run(files, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "run"
-    arguments = map(str, fit_options(files, out))
-    subprocess.run([sys.executable, "-m", "sagl", *arguments], check=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["sagl", *map(str, fit_options(files, out))])
+        with pytest.raises(SystemExit) as exit_:
+            run()
+    assert not exit_.value.code
     return out
 
 
 def test_fit_writes_a_complete_run(fitted_run, files):
     names = {path.name for path in fitted_run.iterdir()}
     assert names == {
+        "README.md",
         "config.json",
         "model.safetensors",
         "anchors.safetensors",
@@ -114,7 +120,7 @@ def test_predict_leaves_out_what_is_doubtful(sagl_cli, fitted_run, files, tmp_pa
     facts = json.loads(sagl_cli(*options, "--agreement", 1)[1])
     doubtful = np.load(tmp_path / "p.npy") == -1
     assert facts["n_doubtful"] == doubtful.sum()
-    assert facts["threshold"] > 0
+    assert facts["threshold"] > 0 or not doubtful.any()
     for agreement in (-1, 0, 1.01, 2, "nan"):
         refused(sagl_cli(*options, "--agreement", agreement), "above 0 and at most 1")
 
@@ -158,6 +164,38 @@ def test_progress_goes_to_stderr(sagl_cli, files, tmp_path):
     _, out, err = sagl_cli(*arguments, "--json")
     assert json.loads(out)
     assert "training" in err
+
+
+def test_any_command_that_is_interrupted_says_so_in_one_line(
+    sagl_cli, fitted, monkeypatch
+):
+    import sagl.run
+
+    def interrupted(directory):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sagl.run, "read_config", interrupted)
+    code, out, err = sagl_cli("info", fitted / "run")
+    assert (code, out) == (130, "")
+    assert err == "sagl: interrupted; the same command begins anew\n"
+
+
+def test_one_of_several_that_is_ended_in_the_middle_of_an_import(
+    sagl_cli, fitted, monkeypatch
+):
+    """Nobody can be asked then who is to say why."""
+    import sagl.run
+
+    def ended(directory):
+        monkeypatch.setitem(sys.modules, "sagl.training.distributed", None)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(sagl.run, "read_config", ended)
+    monkeypatch.setenv("RANK", "0")
+    code, out, err = sagl_cli("info", fitted / "run")
+    assert (code, out) == (1, "")
+    assert err.startswith("sagl: error: ended by SIGTERM, perhaps because another pro")
+    assert err.count("\n") == 1
 
 
 def test_interrupted_fit_is_taken_up(sagl_cli, files, tmp_path, monkeypatch):
@@ -322,3 +360,22 @@ def test_help_groups_commands_by_what_people_want(sagl_cli):
     assert places == sorted(places)
     assert list(COMMANDS) == ["Cluster", "Look", "Compare", "Features"]
     assert shown.index("│ store ") > places[-1]
+
+
+def test_the_shell_completes_commands_and_options():
+    start = "from sagl.cli.main import app; app(prog_name='sagl')"
+
+    def completed(words):
+        said = {"_SAGL_COMPLETE": "complete_bash", "COMP_WORDS": words}
+        said |= {"COMP_CWORD": str(len(words.split()) - 1)}
+        shell = subprocess.run(
+            [sys.executable, "-c", start],
+            env=os.environ | said,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return shell.stdout.split()
+
+    assert completed("sagl pre") == ["predict"]
+    assert "--clusters" in completed("sagl fit --clu")

@@ -10,6 +10,7 @@ from sagl import SAGL
 from sagl.experiments.fit import fit_run
 from sagl.features.split import read_files
 from sagl.features.store import write_view
+from sagl.run import refuse_foreign
 from tests.conftest import clustered_views
 
 IDS = [f"{i:03d}.jpg" for i in range(60)]
@@ -255,3 +256,13 @@ def test_an_option_without_effect_is_refused(
         line = line.replace(name, place)
     refused(sagl_cli(*line.split()), option, "has no effect")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_fit_that_was_killed_before_its_store_had_anything_goes_on(tmp_path):
+    """The directory of its features is there, and in it a lock."""
+    (tmp_path / "run" / "features").mkdir(parents=True)
+    (tmp_path / "run" / "features" / ".lock").touch()
+    refuse_foreign(tmp_path / "run")
+    (tmp_path / "run" / "features" / "mine.npy").touch()
+    with pytest.raises(ValueError, match="it holds features, which is of no run"):
+        refuse_foreign(tmp_path / "run")

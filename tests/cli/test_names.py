@@ -6,7 +6,8 @@ import shutil
 import pytest
 
 from sagl import SAGL
-from sagl.report.inputs import read_names, run_checksum
+from sagl.clusters.names import read_names
+from sagl.run import run_checksum
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def test_names_are_set_and_samples_marked_as_wrong_stay(sagl_cli, run):
     names = names_in(sagl_cli, run, "--set", "2=big = dogs")
     assert names[0] == "old"
     assert names[2] == "big = dogs"
-    kept = read_names(run / "names.json")
+    kept = read_names(run / "names.json", run_checksum(run))
     assert kept.clusters == {0: "old", 2: "big = dogs"}
     assert kept.wrong == {7: "7"}
     assert SAGL.load(run).names_ == dict(kept.clusters)

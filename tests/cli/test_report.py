@@ -34,6 +34,7 @@ def test_with_everything(sagl_cli, fitted, tmp_path):
         *("--columns", tmp_path / "columns.csv"),
         *("--parquet", tmp_path / "atlas.parquet"),
         *("--out", tmp_path / "page.html"),
+        *("--map", tmp_path / "map.png", "--beside", fitted / "run", "--view-maps"),
         *("--no-tsne", "--json", "--quiet"),
     )
     assert code == 0, err
@@ -41,10 +42,14 @@ def test_with_everything(sagl_cli, fitted, tmp_path):
     assert result["out"] == str(tmp_path / "page.html")
     assert float(result["headline"]["ACC"]) > 0.9
     assert (tmp_path / "atlas.parquet").exists()
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    assert (result["moved"], result["map"]) == (0, str(tmp_path / "map.png"))
     payload = Page((tmp_path / "page.html").read_text("utf-8")).payload
     assert [view["name"] for view in payload["views"]] == ["wide", "narrow"]
     assert payload["texts"][3] == "text number 3"
-    assert [column["name"] for column in payload["columns"]] == ["True label", "mass"]
+    columns = [column["name"] for column in payload["columns"]]
+    assert columns == ["True label", "mass", "Cluster in run"]
+    assert [one["name"] for one in payload["maps"]] == ["wide", "narrow"]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +62,10 @@ def test_with_everything(sagl_cli, fitted, tmp_path):
         (["--source", "none"], "none: no such file or folder"),
         (["--out", "page.pdf"], "must end in .html"),
         (["--parquet", "page.csv"], "must end in .parquet"),
+        (["--map", "map.txt"], "map.txt"),
+        (["--embedding", "pca"], "choose tsne or umap"),
+        (["--beside", "none"], "none holds no run"),
+        (["--view-maps"], "--view-maps has no effect here"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.experiments.small_runs import write_split
+from tests.experiments.small_runs import run_in_this_process, write_split
 from tests.experiments.test_reproduce import make_pets
 
 pytest.importorskip("matplotlib")
@@ -16,6 +16,7 @@ def test_from_pictures_to_the_table_and_again(sagl_cli, tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     from tests.features.models import save_dinov3, save_siglip2
 
+    run_in_this_process(monkeypatch)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.chdir(tmp_path)
     make_pets(tmp_path / "data")
@@ -55,7 +56,8 @@ def test_from_pictures_to_the_table_and_again(sagl_cli, tmp_path, monkeypatch):
     assert printed["departures"][2] == "2 epochs instead of 600"
 
 
-def test_from_features_that_are_there(sagl_cli, tmp_path):
+def test_from_features_that_are_there(sagl_cli, tmp_path, monkeypatch):
+    run_in_this_process(monkeypatch)
     split = write_split(tmp_path / "split")
     code, out, err = sagl_cli(
         *("reproduce", "KITTI", "--features", split, "--views", "wide,narrow"),

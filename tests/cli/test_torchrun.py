@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,11 @@ import pytest
 from scipy.sparse import load_npz
 
 import sagl
-from sagl import SAGL
+from sagl import SAGL, Views
+from sagl.card import CARD
+from sagl.experiments.fit import fit_run
+from sagl.run import CONFIG, GRAPH, PARTS
+from sagl.search.config import SearchConfig
 from tests.cli.test_extract import BACKBONES
 from tests.conftest import clustered_views
 
@@ -71,31 +76,42 @@ def errors(stderr):
     return [line for line in stderr.splitlines() if line.startswith("sagl: ")]
 
 
-def test_fit_predict_and_graph(files):
-    call(command(*fit_options("one", "--quiet")), files)
+def arrays_of(folder):
+    return {name: np.load(folder / f"{name}.npy") for name in ("wide", "narrow")}
+
+
+def test_fit(files):
     out, shown = call(torchrun(2, *fit_options("two", "--json")), files)
     assert json.loads(out)["n_samples"] == 151, "one process prints, and once"
     assert len([line for line in shown.splitlines() if "search" in line]) == 1
     assert not errors(shown)
-    one, two = SAGL.load(files / "one"), SAGL.load(files / "two")
+    search = {field.name: field.default for field in fields(SearchConfig)}
+    one = SAGL(4, search=search, random_state=0).fit(arrays_of(files))
+    two = SAGL.load(files / "two")
     assert two.score_ == one.score_
     assert np.array_equal(two.labels_, one.labels_)
-    assert {p.name for p in (files / "two").iterdir()} == {
-        p.name for p in (files / "one").iterdir()
-    }
+    there = {p.name for p in (files / "two").iterdir()}
+    assert there == {CONFIG, GRAPH, CARD, *PARTS}
     for name, tensor in two.network_.state_dict().items():
         np.testing.assert_allclose(
             tensor, one.network_.state_dict()[name], rtol=1e-3, atol=1e-5
         )
+
+
+@pytest.mark.slow
+def test_predict_and_graph(files):
+    model = fit_run(SAGL(4, random_state=0), Views(arrays_of(files)), files / "run")
     views = ["--view", "wide=wide.npy", "--view", "narrow=narrow.npy"]
-    call(command("predict", "two", *views, "--out", "one.csv"), files)
-    out, _ = call(torchrun(3, "predict", "two", *views, "--out", "two.csv"), files)
+    out, _ = call(torchrun(3, "predict", "run", *views, "--out", "run.csv"), files)
     assert out.count("predictions in") == 1
-    assert (files / "one.csv").read_bytes() == (files / "two.csv").read_bytes()
-    call(torchrun(2, "graph", "two", *views, "--out", "two.npz"), files)
-    assert (load_npz(files / "two.npz") != load_npz(files / "two/graph.npz")).nnz == 0
+    clusters, confidence = model.predict_with_confidence(arrays_of(files))
+    table = np.loadtxt(files / "run.csv", delimiter=",", skiprows=1)
+    assert np.array_equal(table[:, 1:], np.stack([clusters, confidence], axis=1))
+    call(torchrun(2, "graph", "run", *views, "--out", "run.npz"), files)
+    assert (load_npz(files / "run.npz") != load_npz(files / "run/graph.npz")).nnz == 0
 
 
+@pytest.mark.slow
 def test_extraction_and_runs_of_a_comparison_are_shared(files):
     texts = ["texts.txt", "--backbone", "n=toy_models:lengths#text"]
     call(command("extract", *texts, "--out", "one.store", "--quiet"), files)
@@ -117,6 +133,7 @@ def test_extraction_and_runs_of_a_comparison_are_shared(files):
     assert not any("error" in run for run in found["runs"])
 
 
+@pytest.mark.slow
 def test_what_is_refused_is_said_once(files):
     (files / "taken").mkdir()
     (files / "taken" / "config.json").write_text("{}")
@@ -135,11 +152,8 @@ def processes_of(parent):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize(
-    "how",
-    [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)],
-    ids=["dead", "stuck"],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["dead", "stuck"])
 def test_a_process_that_dies_ends_all(files, tmp_path, how):
     """torchrun ends those that live; of one that stands still others must tell."""
     more = ["--recipe", "paper", "--tolerance", 0, "--epochs", 10**6]

@@ -7,7 +7,7 @@ import torch
 import sagl.clusters.duplicates as duplicates
 from sagl import SAGL, Views
 from sagl.clusters.duplicates import duplicate_groups
-from tests.conftest import clustered_views
+from tests.conftest import QUICK, clustered_views
 
 
 def with_copies(views, rows, noise, seed=0):
@@ -40,7 +40,7 @@ def test_no_copies_no_groups(fitted, views):
 
 def test_copies_in_the_fit_have_their_ids(views, tmp_path):
     copied = with_copies(views, [11], 0)
-    SAGL(4, random_state=0).fit(copied).save(
+    SAGL(4, search=QUICK, random_state=0).fit(copied).save(
         tmp_path / "run", ids=[f"s{i}" for i in range(241)]
     )
     loaded = SAGL.load(tmp_path / "run")

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from sagl import SAGL
-from sagl.clusters.names import checked_names, kept_names, unique
-from sagl.report.inputs import read_names as report_names
-from sagl.report.inputs import run_checksum
-from tests.conftest import clustered_views
+from sagl.clusters.names import Names, checked_names, kept_names, read_names, unique
+from sagl.run import run_checksum
+from tests.conftest import QUICK, clustered_views
 
 
 @pytest.fixture
@@ -48,9 +47,8 @@ def test_two_may_swap_their_names(named):
 
 def test_saved_names_are_those_of_a_report(named, tmp_path):
     named.save(tmp_path / "named")
-    content = report_names(tmp_path / "named" / "names.json")
-    assert content.clusters == {0: "cats", 2: "big dogs"}
-    assert content.run == run_checksum(tmp_path / "named")
+    path, run = tmp_path / "named" / "names.json", run_checksum(tmp_path / "named")
+    assert read_names(path, run, 4) == Names({0: "cats", 2: "big dogs"})
     assert SAGL.load(tmp_path / "named").names_ == named.names_
     header, first = (tmp_path / "named" / "labels.csv").read_text().splitlines()[:2]
     place = header.split(",").index("name")
@@ -65,20 +63,15 @@ def test_what_the_explorer_exports_is_read_back(named, tmp_path):
     assert SAGL.load(run).names_ == {1: "one 1", 3: "one 2"}
 
 
-@pytest.mark.parametrize("fault", ["run", "format", "clusters"])
-def test_names_of_something_else_are_refused(named, tmp_path, fault):
-    run = tmp_path / "run"
-    content = {"format": "sagl-names", "version": 1, "run": run_checksum(run)}
-    content |= {"clusters": {}, "wrong": []}
-    content[fault] = "else"
-    (run / "names.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"names\.json"):
-        SAGL.load(run)
+def test_a_run_with_names_of_another_is_refused(named, tmp_path):
+    written(tmp_path / "run", exported())
+    with pytest.raises(ValueError, match=r"names\.json: .* another run"):
+        SAGL.load(tmp_path / "run")
 
 
 def test_a_refit_keeps_names_of_clusters_that_are_found_again(named):
     views = clustered_views()[0]
-    again = SAGL(4, random_state=7).fit(views).keep_names(named)
+    again = SAGL(4, search=QUICK, random_state=7).fit(views).keep_names(named)
     for k, name in named.names_.items():
         same = again.labels_[named.labels_ == k]
         assert again.cluster_name(np.bincount(same).argmax()) == name
@@ -88,7 +81,7 @@ def test_ids_match_samples_of_a_refit_to_others(named, tmp_path):
     views = clustered_views()[0]
     named.save(tmp_path / "a", ids=[f"s{i}" for i in range(240)])
     rows = np.arange(60, 240)[::-1]
-    SAGL(4, random_state=1).fit(views[rows]).save(
+    SAGL(4, search=QUICK, random_state=1).fit(views[rows]).save(
         tmp_path / "b", ids=[f"s{i}" for i in rows]
     )
     before, after = SAGL.load(tmp_path / "a"), SAGL.load(tmp_path / "b")
@@ -113,3 +106,60 @@ def test_unique_names_do_not_meet_those_that_are_there():
 
 def test_names_have_one_line():
     assert checked_names({0: "two\nlines"}, 2) == {0: "two lines"}
+
+
+def exported(**changes):
+    return {
+        "format": "sagl-names",
+        "version": 1,
+        "run": "ab",
+        "clusters": {"2": "cats \U0001f408"},
+        "wrong": [{"row": 1, "sample": "b.jpg"}],
+    } | changes
+
+
+def written(tmp_path, content):
+    path = tmp_path / "names.json"
+    text = content if isinstance(content, str) else json.dumps(content)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_names_are_read(tmp_path):
+    names = read_names(written(tmp_path, exported()), "ab", 4, ["a.jpg", "b.jpg"])
+    assert names == Names({2: "cats \U0001f408"}, {1: "b.jpg"})
+    assert names.name_of(2) == "cats \U0001f408"
+    assert names.name_of(0) == "Cluster 0"
+    assert names.content("ab") == exported()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "the file is empty"),
+        ("{", "not the names of a run .*JSON.*export the names again"),
+        ("[" * 100_000, "not the names of a run"),
+        ("[]", "not the names of a run"),
+        ('{"format": "other"}', "not the names of a run .*its format is 'other'"),
+        (exported(version=2), "upgrade sagl"),
+        (exported(clusters={"x": "y"}), "not the names of a run .*'x'"),
+        (exported(clusters={"1": 5}), "clusters.1 is 5; expected a text"),
+        (exported(wrong=[1]), "not the names of a run"),
+        (exported(wrong=[{"row": 1}]), "not the names of a run .*sample"),
+        (exported(run="of another"), "another run"),
+        (exported(clusters={"4": "x"}), "no cluster 4"),
+        (exported(wrong=[{"row": 0, "sample": "b.jpg"}]), "it is 'a.jpg'"),
+        (exported(wrong=[{"row": 9, "sample": "b.jpg"}]), "not there"),
+    ],
+)
+def test_damaged_or_foreign_names_are_refused(tmp_path, content, words):
+    path = written(tmp_path, content)
+    with pytest.raises(ValueError, match=words) as caught:
+        read_names(path, "ab", 4, ["a.jpg", "b.jpg", "c.jpg"])
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match="no such file"):
+        read_names(tmp_path / "none.json", "ab")

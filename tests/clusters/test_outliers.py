@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from sagl import SAGL, Views
 from sagl.nn.network import Network
-from tests.conftest import clustered_views
+from tests.conftest import QUICK, clustered_views
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_views_that_say_something_else_disagree(fitted, views):
 
 
 def test_one_view_agrees_with_itself(views):
-    model = SAGL(4, random_state=0).fit({"wide": views["wide"]})
+    model = SAGL(4, search=QUICK, random_state=0).fit({"wide": views["wide"]})
     assert (model.disagreement() == 0).all()
 
 

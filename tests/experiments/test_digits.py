@@ -13,6 +13,7 @@ from sagl.experiments.digits import (
     load,
     run_demo,
 )
+from tests.conftest import quick_searches
 
 
 def test_views_are_row_aligned_and_differ():
@@ -38,9 +39,12 @@ def test_spectrum_ignores_where_the_digit_is():
     assert not np.allclose(here["pixels"], there["pixels"])
 
 
-def test_demo_writes_a_run_and_prints_what_was_measured(tmp_path):
-    result = run_demo(tmp_path / "run", seed=0)
-    model, digits = SAGL.load(tmp_path / "run"), load()
+def test_demo_writes_a_run_and_prints_what_was_measured(tmp_path, monkeypatch):
+    digits = load(test_share=0.8)  # a quarter of what the demo fits
+    monkeypatch.setattr("sagl.experiments.digits.load", lambda: digits)
+    with quick_searches():
+        result = run_demo(tmp_path / "run", seed=0)
+    model = SAGL.load(tmp_path / "run")
     measured = clustering_accuracy(digits.test_labels, model.predict(digits.test))
     assert result["sagl"][0]["acc"] == measured
     assert len(result["sagl"]) == len(result["kmeans"]) == len(result["seeds"])

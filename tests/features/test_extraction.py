@@ -16,6 +16,7 @@ import torch
 
 import sagl
 from sagl.features.extraction import extract
+from sagl.features.manifest import Manifest
 from sagl.features.samples import Unreadable
 from sagl.features.saved import read_saved
 from sagl.features.store import FeatureStore, read_skipped
@@ -323,6 +324,48 @@ class TestKilled:
         assert lines == [2]  # two pieces of three batches, all in the first file
         run(tmp_path / "s")
         assert tree(tmp_path / "s") == tree(undisturbed)
+
+
+class TestDamaged:
+    """What is not as it was written when an extraction is taken up is done again."""
+
+    @pytest.mark.parametrize("where", ["features", "journal", "samples.json"])
+    @pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
+    def test_a_bit(self, tmp_path, undisturbed, where, place):
+        run(tmp_path / "s", share=(0, 2))
+        work = tmp_path / "s" / ".extracting" / "wide"
+        names = {"features": "00000.npy", "journal": "00000.jsonl"}
+        flip(work / names.get(where, where), place)
+        run(tmp_path / "s")
+        assert tree(tmp_path / "s") == tree(undisturbed)
+
+    @pytest.mark.parametrize("place", [0.01, 0.5])
+    def test_a_bit_of_a_file_that_has_its_name(self, tmp_path, undisturbed, place):
+        """Killed when the files were in place, and the manifest was not written."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Manifest, "write", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                run(tmp_path / "s")
+        flip(tmp_path / "s" / "narrow" / "00001.npy", place)
+        run(tmp_path / "s")
+        assert tree(tmp_path / "s") == tree(undisturbed)
+
+    def test_a_file_in_the_place_of_another(self, tmp_path, undisturbed):
+        run(tmp_path / "s", share=(0, 2))
+        work = tmp_path / "s" / ".extracting" / "wide"
+        (work / "00000.npy").write_bytes((work / "00002.npy").read_bytes())
+        run(tmp_path / "s")
+        assert tree(tmp_path / "s") == tree(undisturbed)
+
+
+def flip(path, place):
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] ^= 1
+    path.write_bytes(content)
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
 
 
 class TestTwoProcessesOnOneFile:

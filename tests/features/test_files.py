@@ -421,7 +421,10 @@ FOUND = np.array([1, 0]), np.array([0.7, 0.5])
 def test_csv_holds_cluster_and_confidence_exactly(tmp_path):
     write_predictions(tmp_path / "p.csv", *FOUND)
     lines = (tmp_path / "p.csv").read_text().splitlines()
-    assert lines == ["sample,cluster,confidence", "0,1,0.7", "1,0,0.5"]
+    assert lines == ["row,cluster,confidence", "0,1,0.7", "1,0,0.5"]
+    write_predictions(tmp_path / "p.csv", *FOUND, ids=["a.jpg", "b.jpg"])
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines == ["sample,cluster,confidence", "a.jpg,1,0.7", "b.jpg,0,0.5"]
 
 
 def test_npy_holds_the_clusters(tmp_path):

@@ -6,12 +6,14 @@ import json
 import shutil
 import sys
 import threading
+from contextlib import suppress
+from functools import partial
 
 import pytest
 import torch
 
 from sagl.features.backbones import load_backbone
-from sagl.features.pretrained import reading
+from sagl.features.pretrained import load_model, reading
 from tests.baselines.shared_space import quiet_transformers
 from tests.features.models import pictures, save_dinov2
 
@@ -62,6 +64,24 @@ class TestFiles:
         with pytest.raises(ValueError, match="hold more than tensors"):
             load_backbone(f"hf:{directory}")
         assert not (tmp_path / "it ran").exists()
+
+    @pytest.mark.parametrize("part", ["AutoConfig", "AutoModel", "AutoImageProcessor"])
+    def test_code_that_a_model_asks_for_is_not_run(self, dinov2, tmp_path, part):
+        """Nor is anybody asked whether it may."""
+        directory = shutil.copytree(dinov2[0], tmp_path / "copy")
+        (directory / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+        for name in ("config.json", "preprocessor_config.json"):
+            content = json.loads((directory / name).read_text())
+            content |= {"trust_remote_code": True, "auto_map": {part: "own.Own"}}
+            if part == "AutoConfig":
+                content["model_type"] = "own"
+            (directory / name).write_text(json.dumps(content))
+        calls = [partial(load_backbone, f"hf:{directory}")]
+        calls.append(partial(load_model, directory, {"dinov2": "Dinov2Model"}))
+        for call in calls:
+            with suppress(ValueError):  # what needs no code of its own may be read
+                call()
+        assert not (tmp_path / "ran").exists()
 
     def test_safetensors_are_preferred(self, dinov2, tmp_path):
         directory = shutil.copytree(dinov2[0], tmp_path / "copy")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from sagl import SAGL, Views
 from sagl.features.manifest import Manifest
 from sagl.features.samples import FileFormatError
+from sagl.features.split import open_input
 from sagl.features.store import (
     FeatureStore,
     OverlapWarning,
@@ -28,7 +29,7 @@ from sagl.features.store import (
 )
 from sagl.features.store_tools import verify
 from sagl.features.store_write import begin
-from tests.conftest import clustered_views
+from tests.conftest import QUICK, clustered_views
 from tests.features.toy_extraction import tree
 
 DATA = Path(__file__).parents[1] / "data"
@@ -118,6 +119,34 @@ def test_partial_overlap_is_refused_or_resolved(store):
     assert joined.labels.tolist() == ["class 0", "class 1"]
 
 
+def test_an_outer_join_keeps_what_some_views_miss(store):
+    path, a, _ = store
+    c = numbers(3, 3)
+    write_view(path, "c", ["7.jpg", "nobody", "2.jpg"], c, labels=["", "new", ""])
+    joined = FeatureStore.open(path).join(join="outer")
+    assert joined.ids == sorted(joined.ids)
+    assert len(joined.ids) == 10
+    nobody, seven = joined.ids.index("nobody"), joined.ids.index("7.jpg")
+    there = np.array([[True, True, one in ("2.jpg", "7.jpg")] for one in joined.ids])
+    there[nobody] = [False, False, True]
+    np.testing.assert_array_equal(joined.views.present, there)
+    assert joined.views.counts == (9, 9, 3)
+    np.testing.assert_array_equal(joined.views["c"][seven], c[0])
+    np.testing.assert_array_equal(joined.views["c"][nobody], c[1])
+    np.testing.assert_array_equal(joined.views["a"][seven], a[7])
+    assert joined.labels[[nobody, seven]].tolist() == ["new", "class 1"]
+    backwards = joined.views[::-1]
+    np.testing.assert_array_equal(backwards["c"], joined.views["c"][:][::-1])
+    joined.views.check_values(missing=True)
+
+
+def test_an_outer_join_has_labels_if_each_sample_has_one(store):
+    write_view(store[0], "c", ["nobody"], numbers(1, 3))
+    opened = FeatureStore.open(store[0])
+    assert opened.join(join="outer").labels is None
+    assert opened.join(["a", "b"], "outer").labels is not None
+
+
 def test_nothing_in_common(store):
     write_view(store[0], "c", ["nobody"], numbers(1, 3))
     with pytest.raises(ValueError, match="nothing can be joined"):
@@ -165,8 +194,8 @@ def test_a_model_is_fitted_on_a_store(tmp_path):
         write_view(tmp_path / "s", name, ids, views[name])
     store = FeatureStore.open(tmp_path / "s")
     arrays = {name: views[name] for name in ("narrow", "wide")}
-    expected = SAGL(4, steps=5, random_state=0).fit(arrays)
-    model = SAGL(4, steps=5, random_state=0).fit(store)
+    expected = SAGL(4, steps=5, search=QUICK, random_state=0).fit(arrays)
+    model = SAGL(4, steps=5, search=QUICK, random_state=0).fit(store)
     np.testing.assert_array_equal(model.labels_, expected.labels_)
     np.testing.assert_array_equal(
         model.predict_proba(store), expected.predict_proba(arrays)
@@ -269,7 +298,10 @@ def test_what_is_no_store_is_refused(store, tmp_path):
         json.dumps({"format": 1, "views": {}, "samples": {}}),
     )
     good["views"]["a"]["rows"] = 8
+    refused("its content is not what was written", json.dumps(good))
+    del good["checksum"]  # as in stores of 0.1
     refused("8 rows, but 9 in its shards", json.dumps(good))
+    refused("'checksun' is not known", json.dumps(good | {"checksun": ""}))
 
 
 def test_unknown_views_and_joins_are_refused(store):
@@ -280,7 +312,7 @@ def test_unknown_views_and_joins_are_refused(store):
         opened["x"]
     with pytest.raises(ValueError, match="each view once; got a, a"):
         opened.views(["a", "a"])
-    with pytest.raises(ValueError, match="'error' or 'inner'; got 'left'"):
+    with pytest.raises(ValueError, match="error, inner or outer; got 'left'"):
         opened.views(join="left")
 
 
@@ -289,6 +321,29 @@ def test_ids_of_another_number_are_refused(store):
     ids.write_text("0.jpg\n")
     with pytest.raises(ValueError, match=r"ids-.*\.txt: .* holds 1 lines, expected 9"):
         _ = FeatureStore.open(store[0]).ids
+
+
+def test_files_of_a_store_that_were_altered_are_refused(store):
+    """Ids and labels whenever they are read; features by commands, which ask for it."""
+    path = store[0]
+    FeatureStore.open(path).manifest.check_files(["a", "b"])
+    for pattern, old, new in (("ids-*.txt", "3.", "x."), ("labels-*.txt", "1", "2")):
+        [file] = path.glob(pattern)
+        before = file.read_text()
+        file.write_text(before.replace(old, new))
+        with pytest.raises(ValueError, match=f"{file.name}: .* is not what was writ"):
+            FeatureStore.open(path).join()
+        file.write_text(before)
+    shard = path / "b" / "00000.npy"
+    content = bytearray(shard.read_bytes())
+    content[-1] ^= 1
+    shard.write_bytes(content)
+    opened = FeatureStore.open(path)
+    opened.manifest.check_files(["a"])
+    with pytest.raises(ValueError, match=r"b/00000\.npy: .* is not what was written"):
+        opened.manifest.check_files(["a", "b"])
+    with pytest.raises(ValueError, match=r"b/00000\.npy: .* is not what was written"):
+        open_input(path, None, "error")
 
 
 def test_opening_reads_no_features(tmp_path):

@@ -87,8 +87,8 @@ def test_cells_that_cannot_count_are_not_looked_into(monkeypatch):
         return scores(q, chosen)
 
     cells._scores = counted
-    for _ in cells.above(2 * keys, lambda x: x.amax(dim=1) - 1):
-        pass
+    for block in cells.blocks(2 * keys):
+        cells.above(2 * keys, block, lambda x: x.amax(dim=1) - 1)
     assert sum(looked) < 0.5 * len(keys) ** 2
 
 
@@ -101,16 +101,15 @@ def test_identical_samples_share_their_weight_alike():
 
 def test_the_k_best_keys_are_above_the_need_of_k_neighbours():
     keys, k = samples(), 7
-    found = list(
-        Cells(keys).above(
-            keys,
-            lambda x: x.topk(k + 1, dim=1).values[:, -1].nextafter(torch.tensor(-1e9)),
-            least=k + 1,
-        )
-    )
+    cells = Cells(keys)
+
+    def need(x):
+        return x.topk(k + 1, dim=1).values[:, -1].nextafter(torch.tensor(-1e9))
+
     best = (keys @ keys.T).topk(k, dim=1).indices
-    for block in found:
-        for i, query in enumerate(block.queries.tolist()):
+    for block in cells.blocks(keys):
+        found = cells.above(keys, block, need, least=k + 1)
+        for i, query in enumerate(block.tolist()):
             assert set(best[query].tolist()) <= set(
-                block.keys[block.rows == i].tolist()
+                found.keys[found.rows == i].tolist()
             )

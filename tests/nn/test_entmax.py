@@ -6,6 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sagl.nn import entmax
+from sagl.nn.entmax import entmax_of_largest, entmax_rows
 from tests.nn.slow import normal, slow_entmax, slow_support, support_distance
 
 ALPHAS = [1, 1.2, 1.5, 1.8, 2, 2.5, 3]
@@ -275,3 +276,27 @@ def test_leaves_its_input_alone(alpha):
     before = scores.clone()
     entmax(scores, alpha)
     assert torch.equal(scores, before)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("many", [40, 1500])
+def test_of_the_largest_equals_all(alpha, many):
+    """Rows of few and of many neighbours, and one in which all scores are equal."""
+    scales = torch.tensor([8.0, 2.0, 0.1, 0.0, 30.0], dtype=F64)
+    scores = scales[:, None] * normal(5, many, seed=3, dtype=F64)
+    expected = slow_entmax(scores, alpha)
+    got = entmax_of_largest(scores, alpha)
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-9)
+    if alpha > 1:
+        assert torch.equal(got > 0, entmax_rows(scores, alpha) > 0)
+
+
+def test_of_the_largest_a_row_does_not_depend_on_the_others():
+    """Whether others have many neighbours or few."""
+    sharp, flat = 8 * normal(3, 1500, seed=1, dtype=F64), normal(3, 1500, seed=2) / 20
+    alone = entmax_of_largest(sharp, 1.5)
+    assert (alone[0] > 0).sum() < 64 < (entmax_rows(flat, 1.5) > 0).sum(dim=1).min()
+    mixed = torch.stack([sharp[0], flat[0].double(), sharp[2]])
+    assert torch.equal(entmax_of_largest(mixed, 1.5)[::2], alone[::2])
+    wide = entmax_of_largest(flat.double(), 1.5)
+    assert torch.equal(entmax_of_largest(mixed, 1.5)[1], wide[0])

@@ -8,7 +8,7 @@ from sagl import SAGL
 from sagl.experiments.fit import fit_run
 from sagl.report.inputs import Inputs
 from sagl.report.run_data import collect, describe_clusters
-from tests.conftest import clustered_views
+from tests.conftest import QUICK, clustered_views
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,8 @@ def small_run(tmp_path_factory):
     """A run on 240 samples of 4 clusters, with its graph."""
     directory = tmp_path_factory.mktemp("runs") / "small"
     views, _ = clustered_views()
-    fit_run(SAGL(4, steps=300, random_state=0), views, directory)
+    model = SAGL(4, search=QUICK, random_state=0)
+    fit_run(model, views, directory)
     return directory
 
 

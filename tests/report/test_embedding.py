@@ -11,13 +11,14 @@ from sagl import SAGL
 from sagl.report.embedding import (
     LEVELS,
     discs,
+    embed,
     graph_features,
     lay_out,
+    lay_out_views,
     stratified_rows,
     three_levels,
-    tsne,
 )
-from tests.conftest import clustered_views
+from tests.conftest import QUICK, clustered_views
 from tests.report.pages import random_graph
 
 pytest.importorskip("openTSNE", reason="needs the extra report")
@@ -64,15 +65,15 @@ def test_a_sample_depends_on_the_seed_alone():
 
 def test_tsne_keeps_neighbours_and_repeats():
     X, labels = blobs(200)
-    points = tsne(X, seed=3)
+    points = embed(X, seed=3)
     assert points.shape == (200, 2)
     assert neighbours_share_label(points, labels) > 0.99
-    assert (points == tsne(X, seed=3)).all()
+    assert (points == embed(X, seed=3)).all()
 
 
 def test_every_sample_gets_a_place_among_its_like():
     X, labels = blobs(3000)
-    points = tsne(X, labels, sample=300, seed=0)
+    points = embed(X, labels, sample=300, seed=0)
     assert points.shape == (3000, 2)
     assert np.isfinite(points).all()
     assert neighbours_share_label(points, labels) > 0.99
@@ -81,7 +82,7 @@ def test_every_sample_gets_a_place_among_its_like():
     spread = np.ptp(points[rows], axis=0)
     assert (np.ptp(points[others], axis=0) < 1.3 * spread).all()  # none flies off
     assert len(np.unique(points.round(6), axis=0)) > 2900  # nor do they pile up
-    assert (points == tsne(X, labels, sample=300, seed=0)).all()
+    assert (points == embed(X, labels, sample=300, seed=0)).all()
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_every_sample_gets_a_place_among_its_like():
     ids=["one", "constant", "few", "one column", "duplicates", "wide"],
 )
 def test_odd_shapes_still_get_finite_places(X):
-    for points in (tsne(X), tsne(X, sample=12)):
+    for points in (embed(X), embed(X, sample=12)):
         assert points.shape == (len(X), 2)
         assert np.isfinite(points).all()
 
@@ -112,14 +113,14 @@ def test_odd_shapes_still_get_finite_places(X):
 )
 def test_bad_features_are_refused(X, message):
     with pytest.raises(ValueError, match=message):
-        tsne(X)
+        embed(X)
     with pytest.raises(ValueError, match="size of at least 1"):
         stratified_rows([0, 1], 0)
 
 
 def test_three_levels_are_those_of_the_model():
     views, _ = clustered_views(120)
-    model = SAGL(4, steps=20, random_state=0).fit(views)
+    model = SAGL(4, steps=20, search=QUICK, random_state=0).fit(views)
     rows = np.array([5, 2, 80])
     levels = three_levels(model, views, rows)
     assert list(levels) == ["wide", "narrow"]
@@ -186,3 +187,26 @@ def test_representations_come_first(small_data):
     layout = small_data.layout
     assert "representations" in layout.words
     assert separation(layout.points, small_data.labels) > 2
+
+
+@pytest.mark.slow  # numba compiles for a minute
+def test_umap_keeps_clusters_together_and_repeats_itself():
+    pytest.importorskip("umap", reason="needs the extra peers")
+    X, labels = blobs(240)
+    points = embed(X, labels, method="umap", sample=200)
+    assert neighbours_share_label(points, labels) > 0.95
+    assert (points == embed(X, labels, method="umap", sample=200)).all()
+
+
+def test_each_view_has_its_map():
+    views, labels = clustered_views(n_samples=80)
+    maps = lay_out_views(views, labels)
+    assert list(maps) == ["wide", "narrow"]
+    for name, layout in maps.items():
+        np.testing.assert_array_equal(layout.points, embed(views[name], labels))
+        assert f"features of {name}" in layout.words
+
+
+def test_an_unknown_embedding_is_refused():
+    with pytest.raises(ValueError, match="no embedding 'pca'; choose tsne or umap"):
+        embed(np.eye(20), method="pca")

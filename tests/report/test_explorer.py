@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy.sparse import csr_matrix
 
+from sagl.clusters.names import Names
 from sagl.report.explorer import (
     SIDE,
     make_thumbnails,
@@ -23,7 +24,7 @@ from sagl.report.explorer import (
     strongest_neighbours,
     write_atlas,
 )
-from sagl.report.inputs import Names, make_column, with_samples
+from sagl.report.inputs import make_column, with_samples
 from tests.report.pages import HOSTILE, Pictures, Texts, random_graph, unpack
 
 

@@ -11,17 +11,13 @@ import numpy as np
 import pytest
 
 from sagl import SAGL
+from sagl.clusters.names import Names
+from sagl.report.beside import beside
 from sagl.report.explorer import Thumbnails, make_thumbnails, shown_rows
-from sagl.report.inputs import (
-    Inputs,
-    Names,
-    make_column,
-    open_inputs,
-    run_checksum,
-    with_samples,
-)
+from sagl.report.inputs import Inputs, make_column, open_inputs, with_samples
 from sagl.report.page import Drawing, draw_run, render, write_report
 from sagl.report.summary import Concern, concerns, headline
+from sagl.run import run_checksum
 from tests.conftest import clustered_views
 from tests.report.pages import HOSTILE, Page, Pictures, Texts
 
@@ -235,6 +231,41 @@ def test_a_part_of_many_samples_keeps_what_is_named(altered, small_data):
     np.testing.assert_array_equal(payload["cluster"], small_data.labels[rows])
 
 
+def test_layers_and_what_is_known_of_samples_are_in_the_payload(page, small_data):
+    payload, model = page.payload, small_data.model
+    assert payload["layers"]["sizes"] == [x.n_clusters for x in model.layers_]
+    assert payload["layers"]["leaf"] == model.leaves_.labels.tolist()
+    for name in ("outlier", "disagreement", "duplicate"):
+        expected = getattr(model.facts_, name)
+        np.testing.assert_allclose(payload["facts"][name], expected, atol=6e-5)
+    old = replace(small_data, facts=None, layers=(), leaves=None)
+    payload = page_of(old).payload
+    assert payload["facts"] is None
+    assert payload["layers"] is None
+
+
+def test_another_run_is_beside_it(small_data):
+    others = (small_data.labels + 1) % 4
+    others[:3] = (others[:3] + 1) % 4
+    others[9] = -1
+    names = [HOSTILE[1], "b", "c", "d"]
+    both = beside(HOSTILE[0], small_data.labels, others, 4, names, 7)
+    data = replace(small_data, beside=both)
+    page = page_of(data)
+    text = " ".join(" ".join(page.text).split())
+    assert "239 samples are in both runs; 3 of them (1.3%) moved" in text
+    assert "1 are in this run alone, 7 in the other" in text
+    assert not any(image["src"] == "x" for image in page.attributes("img"))
+    payload = page.payload
+    assert payload["moved"] == [0, 1, 2]
+    column = payload["columns"][-1]
+    assert column["name"] == f"Cluster in {HOSTILE[0]}"
+    said = [column["categories"][code] for code in column["values"]]
+    assert said[9] == "(not there)"
+    for row in range(10, 240):  # counterparts in one colour
+        assert column["colours"][column["values"][row]] == small_data.labels[row]
+
+
 @pytest.fixture(scope="module")
 def written(small_run, tmp_path_factory):
     views, labels = clustered_views()
@@ -247,6 +278,8 @@ def written(small_run, tmp_path_factory):
         folder / "report.html",
         tsne_rows=60,
         parquet=folder / "atlas.parquet",
+        map_file=folder / "map.svg",
+        view_maps=True,
         progress=stages.append,
     )
     return folder, result, stages
@@ -259,7 +292,9 @@ def test_what_is_said_about_it(written):
     assert result["headline"]["ACC"] == "1.000"
     assert result["n_samples"] == 240
     assert stages[-1] == "page"
-    assert {path.name for path in folder.iterdir()} == {"report.html", "atlas.parquet"}
+    assert {path.name for path in folder.iterdir()} == {
+        *("report.html", "atlas.parquet", "map.svg"),
+    }
 
 
 def test_all_figures_are_there_with_words(written):
@@ -306,6 +341,7 @@ def test_the_same_input_is_the_same_page(written, small_run, tmp_path):
         Inputs(ids, views, labels=labels),
         tmp_path / "again.html",
         tsne_rows=60,
+        view_maps=True,
     )
     first = (written[0] / "report.html").read_bytes()
     assert (tmp_path / "again.html").read_bytes() == first
@@ -329,3 +365,11 @@ def test_bad_places_are_refused_at_once(small_run, tmp_path):
     ]:
         with pytest.raises(ValueError, match=words):
             write_report(small_run, Inputs([]), path)
+    for options, words in [
+        ({"map_file": tmp_path / "map.txt"}, r"\.txt"),
+        ({"map_file": tmp_path / "none" / "map.svg"}, "no directory"),
+        ({"embedding": "pca"}, "no embedding 'pca'"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            write_report(small_run, Inputs([]), tmp_path / "x.html", **options)
+        assert not (tmp_path / "x.html").exists()

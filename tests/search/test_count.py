@@ -88,6 +88,14 @@ def test_the_interval_holds_the_best(pairs):
     assert max(p.value for p in points) == points[found.best - 2].value
 
 
+def test_it_prints_as_a_sentence():
+    found = conclude(
+        [CountPoint(k, 1.0 - abs(k - 4), 0.1, 1, 0.9) for k in (2, 3, 4, 5)]
+    )
+    assert str(found) == f"<ClusterCount: {found.in_words()}; 4 numbers tried>"
+    assert "4 clusters" in str(found)
+
+
 def test_survives_a_round_trip_through_json():
     found = conclude(curve(0.1, 0.9, 0.2))
     assert ClusterCount.from_dict(found.as_dict()) == found

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from sagl.nn.neighbours import unit_rows
 from sagl.nn.sparse import multiply
 from sagl.search.config import SearchConfig
+from sagl.search.ridge import Ridge, Spectrum
 from sagl.search.score import score
 from sagl.search.space import (
-    Ridge,
     Space,
-    Spectrum,
     affinity,
     from_edges,
     mean_of,

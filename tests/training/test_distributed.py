@@ -1,5 +1,6 @@
 """Training and tasks shared by processes against one process that does it all."""
 
+import socket
 import warnings
 from contextlib import contextmanager
 from functools import cache, partial
@@ -11,7 +12,7 @@ import torch
 
 from sagl import SAGL
 from sagl.nn import Network, Objective
-from sagl.nn.ranks import ALONE
+from sagl.nn.ranks import ALONE, LostProcessError
 from sagl.storage import read_tensors, write_tensors
 from sagl.training import Callback, Plan, StopWhenStable, Trainer, distributed
 from sagl.training.checkpoint import FILE_NAME
@@ -212,3 +213,15 @@ def test_alone_nothing_is_joined(monkeypatch):
     with distributed.joined() as ranks:
         assert ranks is distributed.ranks() is ALONE
     assert distributed.first_to_fail()
+
+
+def test_a_torchrun_that_is_gone_is_not_waited_for(monkeypatch):
+    """It keeps the store in which its processes meet, so that nobody will come."""
+    monkeypatch.setattr(distributed, "_STORE_SECONDS", 0.5)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    distributed._reach_torchrun(place)  # who meets elsewhere may come later
+    with pytest.raises(LostProcessError, match="torchrun cannot be reached any more"):
+        distributed._reach_torchrun({**place, "TORCHELASTIC_USE_AGENT_STORE": "True"})

@@ -14,7 +14,7 @@ from sagl.nn import Network, Objective, fused_step
 from sagl.training import Callback, Plan, StopWhenStable, Trainer
 from sagl.training.feed import Feed, set_standardization
 from sagl.training.sampler import epoch_batches, step_seed
-from tests.conftest import clustered_views
+from tests.conftest import QUICK, clustered_views
 from tests.nn.slow import slow_entmax
 
 CPU = torch.device("cpu")
@@ -49,7 +49,8 @@ def trainer_of(views, network, *, objective=None, plan=None, callbacks=(), **fee
 def fit(views, **params):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a short training may leave clusters empty
-        params = {"n_clusters": C, "steps": 30, "random_state": 0} | params
+        params = {"search": QUICK, "random_state": 0} | params
+        params = {"n_clusters": C, "steps": 30} | params
         return SAGL(**params).fit(views)
 
 
