@@ -42,12 +42,13 @@ from torch import Tensor
 
 from cache import TABLES, Job, measure
 from data import DEFAULT_VIEWS, by_size, load
+from models import default_model, same_starts
 from sagl import SAGL, pipeline
 from sagl.evaluation.graphs import neighbour_counts, row_weight_inside
 from sagl.evaluation.metrics import clustering_accuracy, nmi
 from sagl.nn.network import Linear, Network, ViewNetwork
 from sagl.nn.sparse import CSR
-from sagl.search.space import Spectrum
+from sagl.search.ridge import Spectrum
 from sagl.training.trainer import Trainer
 from tasks import task
 
@@ -71,9 +72,13 @@ def not_trained(trainer: Trainer) -> None:
     """In the place of ``Trainer.run``: the network stays where it started."""
 
 
+LEADING = Spectrum.leading
+
+
 def all_columns(spectrum: Spectrum, count: int) -> Tensor:
-    """In the place of the principal directions: z is the standardised features."""
-    return torch.eye(spectrum.x.shape[1], count)
+    """In the place of all principal directions: z is the standardised features."""
+    d = spectrum.x.shape[1]
+    return LEADING(spectrum, count) if count < d else torch.eye(d, count)
 
 
 def nearest_anchors(scores: Tensor, _alpha: float) -> Tensor:
@@ -112,10 +117,15 @@ def aimed_at_best(trainer: Trainer, index: Tensor) -> Tensor:
 
 
 class Variant(NamedTuple):
-    """Parameters of SAGL, and what stands in the place of names in the library."""
+    """Parameters of SAGL, and what stands in the place of names in the library.
+
+    What differs from the default only after the search has its first partitions takes
+    those of the default fit as they are; its seconds are then not those of a fit.
+    """
 
     params: Mapping[str, Any] = NOTHING
     patches: Mapping[str, Any] = NOTHING
+    same_starts: bool = False
 
 
 # U = V = c · I and W the principal directions, to the end.
@@ -125,7 +135,7 @@ UNTRAINED = {
 }
 VARIANTS = {
     FULL: Variant(),
-    "identity": Variant({"graph": "identity"}),
+    "identity": Variant({"graph": "identity"}, same_starts=True),
     # Scores of z = h by U = V = c · I are cosines of the standardised views, weighted
     # like the network's. Every view is narrower than this width.
     "nearest": Variant(
@@ -136,14 +146,17 @@ VARIANTS = {
             "sagl.nn.network.ViewNetwork.attention_graph": nearest_graph,
             "sagl.nn.inference.entmax_rows": nearest_anchors,
         },
+        same_starts=True,
     ),
-    "untrained": Variant(patches=UNTRAINED),
-    "one step": Variant({"steps": 1}),
-    "gate sharpen": Variant({"gate": "sharpen"}),
-    "gate shrink": Variant({"gate": "shrink"}),
-    "width C": Variant({"width": "C"}),
+    "untrained": Variant(patches=UNTRAINED, same_starts=True),
+    "one step": Variant({"steps": 1}, same_starts=True),
+    "gate sharpen": Variant({"gate": "sharpen"}, same_starts=True),
+    "gate shrink": Variant({"gate": "shrink"}, same_starts=True),
+    "width C": Variant({"width": "C"}, same_starts=True),
     "dense": Variant({"graph": "dense"}),
-    "score without attention": Variant({"search": {"attention": 0.0}}),
+    "score without attention": Variant(
+        {"search": {"attention": 0.0}}, same_starts=True
+    ),
     "score by attention alone": Variant({"search": {"attention": 1.0}}),
     "not cross-fitted": Variant(patches={"sagl.pipeline.cross_fitted": trained_on_all}),
     "best candidate only": Variant(
@@ -169,14 +182,21 @@ def run(job: Job, data: Path) -> Job:
     """Fit one variant; its measures on the test split."""
     torch.set_num_threads(1)
     split = load(data, job["set"]) if "set" in job else task(data, job["task"])
-    params, patches = VARIANTS[job["variant"]]
+    params, patches, shares = VARIANTS[job["variant"]]
+    shares = shares and "set" in job
     with ExitStack() as patched:
+        if shares:
+            journal = same_starts(job["set"], split, job["seed"])
+            patched.enter_context(patch("sagl.pipeline.Journal", lambda: journal))
         for name, substitute in patches.items():
             patched.enter_context(patch(name, substitute))
-        model = SAGL(split.n_clusters, random_state=job["seed"], **params)
-        start = time.process_time()
-        model.fit(split.train)
-        seconds = time.process_time() - start
+        if job["variant"] == FULL and "set" in job:
+            model, seconds = default_model(job["set"], split, job["seed"])
+        else:
+            model = SAGL(split.n_clusters, random_state=job["seed"], **params)
+            start = time.process_time()
+            model.fit(split.train)
+            seconds = time.process_time() - start
         predicted = model.predict(split.test)
         graphs = model.attention_graph(split.test)
     truth = split.test_labels
@@ -187,7 +207,7 @@ def run(job: Job, data: Path) -> Job:
         "nmi": nmi(truth, predicted),
         "inside": float(np.mean(inside)) if neighbours else None,
         "neighbours": neighbours,
-        "seconds": seconds,
+        "seconds": None if shares else seconds,
     }
 
 
@@ -283,8 +303,8 @@ def main() -> None:
         places = [{"task": n} for n in small]
     jobs = [
         {**place, "seed": seed, "variant": variant}
-        for place in places
         for seed in range(options.seeds)
+        for place in places
         for variant in options.variants
     ]
     fit = partial(run, data=options.data)

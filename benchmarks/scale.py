@@ -34,16 +34,22 @@ SHARPNESS = 25.0
 COMPARED = 2_000  # rows
 
 
-def samples(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """One view, (n, 256), and true classes."""
+def samples(
+    n: int, seed: int, classes: int = CLASSES, columns: tuple[int, ...] = (COLUMNS,)
+) -> tuple[list[NDArray[np.float32]], NDArray[np.int64]]:
+    """Views of so many columns each, and true classes; views share nothing else."""
     rng = np.random.default_rng(seed)
-    classes = rng.normal(size=(CLASSES, 1, DIRECTIONS))
-    groups = classes + 0.4 * rng.normal(size=(CLASSES, GROUPS, DIRECTIONS))
-    labels, group = rng.integers(CLASSES, size=n), rng.integers(GROUPS, size=n)
-    width = WITHIN * rng.lognormal(0, HEAVY, size=(n, 1))
-    x = groups[labels, group] + width * rng.normal(size=(n, DIRECTIONS))
-    turned = np.tanh(x @ rng.normal(size=(DIRECTIONS, COLUMNS)) / DIRECTIONS**0.5)
-    return (turned + NOISE * rng.normal(size=turned.shape)).astype(np.float32), labels
+    middles = rng.normal(size=(classes, 1, DIRECTIONS))
+    groups = middles + 0.4 * rng.normal(size=(classes, GROUPS, DIRECTIONS))
+    labels, group = rng.integers(classes, size=n), rng.integers(GROUPS, size=n)
+    views = []
+    for width in columns:
+        spread = WITHIN * rng.lognormal(0, HEAVY, size=(n, 1))
+        x = groups[labels, group] + spread * rng.normal(size=(n, DIRECTIONS))
+        turned = np.tanh(x @ rng.normal(size=(DIRECTIONS, width)) / DIRECTIONS**0.5)
+        noisy = turned + NOISE * rng.normal(size=turned.shape)
+        views.append(noisy.astype(np.float32))
+    return views, labels
 
 
 def linear_of(x: NDArray[np.float32]) -> Linear:
@@ -58,7 +64,7 @@ def linear_of(x: NDArray[np.float32]) -> Linear:
 
 def run(n: int, threads: int) -> dict[str, float]:
     torch.set_num_threads(threads)
-    x, labels = samples(n, seed=0)
+    (x,), labels = samples(n, seed=0)
     linear = linear_of(x)
     start = time.perf_counter()
     graph = attention_by_cells(linear, 1.5, self_loops=False)
