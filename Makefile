@@ -1,24 +1,46 @@
 # make demo   set up, run the main job on embedded data, say where to look
 # make test   set up, pass the tests
+# make coverage  the same tests, and which lines they do not reach
 # make check  what CI runs: lint, types, all tests including the slow ones
+# make docs   the documentation, in site/; opens without a server or network
+# make faults  commands struck down at random moments, others each time
+# make slow   the slow tests alone, with the models of the examples
+# make dist-check   build wheel and sdist, install each in a clean environment
+# make fuzz   look for files that readers stumble over, SECONDS for each kind
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Versions to install: the pins, by default.
+CONSTRAINTS ?= constraints.txt
 # Tests that run at the same time.
 WORKERS ?= 2
+# Of fuzzing, for each target.
+SECONDS ?= 60
 
-.PHONY: demo test check lint types clean
+.PHONY: faults demo test coverage check lint types docs slow dist-check fuzz clean
 
 demo: $(READY)
 	$(BIN)/sagl demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" --dist worksteal
+
+coverage: $(READY)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" --dist worksteal --cov
 
 check: lint types $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+slow: $(READY)
+	$(BIN)/python -m pip install --quiet -c $(CONSTRAINTS) -e ".[examples]"
+	$(BIN)/python -m pytest -m slow
+
+dist-check: $(READY)
+	PYTHON=$(PYTHON) CONSTRAINTS=$(CONSTRAINTS) .ci/dist-check
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -27,9 +49,15 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
-$(READY): pyproject.toml constraints.txt
+faults: $(READY)
+	SAGL_FAULT_SEED=random $(BIN)/python -m pytest -m slow tests/faults
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --quiet --clean
+
+$(READY): pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet -c $(CONSTRAINTS) -e ".[dev]"
 	touch $@
 
 clean:
