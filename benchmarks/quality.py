@@ -32,7 +32,7 @@ from data import DEFAULT_VIEWS
 from gap_picture import draw_gaps
 from quality_table import FAIR, markdown, sentences
 from sagl.baselines.registry import Method
-from sagl.cli.compare import parse_methods
+from sagl.cli.studies import parse_methods
 from sagl.cli.study import show_runs
 from sagl.experiments.compare import Comparison
 from sagl.experiments.table import NOT_RUN, Row

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sagl import SAGL
-from sagl.cli.info import describe, show
+from sagl.cli.look import describe, show_run
 from sagl.report.inputs import open_inputs
 from sagl.run import MODEL, PARTS
 from tests.fuzz.mutation import bytes_changed, header_changed, value_changed
@@ -70,7 +70,7 @@ def outcome(run, samples):
         assert str(run) in line
         assert len(line) < 1_000
         return None
-    show(describe(run))
+    show_run(describe(run))
     _, line = attempt(open_inputs, run)
     if line is not None:
         assert "\n" not in line

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from sagl import SAGL, Views
-from sagl.cli.demo import write_demo_report
+from sagl.cli.fit import write_demo_report
 from sagl.experiments.digits import load
 from sagl.experiments.fit import fit_run
 from sagl.report.inputs import Inputs, with_samples

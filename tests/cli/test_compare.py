@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from sagl.cli.compare import parse_methods
 from sagl.cli.main import run
+from sagl.cli.studies import parse_methods
 from tests.experiments.small_runs import run_in_this_process, write_split
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sagl.cli.sweep import parse_ranges
+from sagl.cli.studies import parse_ranges
 from tests.experiments.small_runs import run_in_this_process, write_split
 
 QUICK = ("--param", "steps=20", "--seeds", "1", "--param", "refine=false")

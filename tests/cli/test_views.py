@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from sagl.cli.views import views
+from sagl.cli.features import views
 from sagl.evaluation.cka import cka_matrix
 from sagl.features.store import write_view
 from sagl.views import Views

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import lru_cache, partial
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -84,18 +84,14 @@ class Watch:
 
     def due(self, step: int, total: int) -> bool:
         """Whether to look after ``step`` of ``total`` steps, but for the last."""
-        return step < total and step in _moments(total, self.looks)
+        moments = (round(total ** (i / self.looks)) for i in range(1, self.looks))
+        return step < total and step in moments
 
     def look(self, predict: Callable[[Views], NDArray[np.int64]]) -> None:
         """Label the samples with the clock stopped."""
         now = time.perf_counter()
         self.curve.append((now - self._start - self.paused, predict(self.views)))
         self.paused += time.perf_counter() - now
-
-
-@lru_cache
-def _moments(total: int, looks: int) -> frozenset[int]:
-    return frozenset(round(total ** (i / looks)) for i in range(1, looks))
 
 
 def whole(default: Any, least: int = 1) -> Any:
@@ -189,7 +185,7 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._keep(self._fit(views, generator))
 
     def _keep(self, learned: State) -> None:
-        """Copies: what is learned may be part of something, or change further."""
+        # Copies: what is learned may be part of something, or change further.
         copies = {name: t.detach().cpu().clone() for name, t in learned.items()}
         self.state_ = self._scale | copies
 
@@ -261,16 +257,15 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, directory: str | Path) -> None:
         """Write the fitted model as a directory (safetensors and JSON, no pickle)."""
         check_is_fitted(self, "labels_")
-        directory = Path(directory)
-        for file in (directory / CONFIG, directory / MODEL):
+        config_file, weights = Path(directory) / CONFIG, Path(directory) / MODEL
+        for file in (config_file, weights):
             if file.exists():
                 raise ValueError(
                     f"{file} is there already; choose another directory or remove it"
                 )
-        make_writable(directory)
+        make_writable(Path(directory))
         tensors = {f"state.{name}": tensor for name, tensor in self.state_.items()}
-        tensors[_LABELS] = torch.from_numpy(self.labels_)
-        write_tensors(directory / MODEL, tensors)
+        write_tensors(weights, {**tensors, _LABELS: torch.from_numpy(self.labels_)})
         params = self.get_params(deep=False)
         config = {
             "format": FORMAT,
@@ -278,9 +273,9 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             "method": type(self).__name__,
             "params": {k: plain(v) for k, v in params.items() if k not in _NOT_SAVED},
             "views": dict(zip(self.view_names_, self.view_widths_, strict=True)),
-            "sha256": sha256(directory / MODEL),
+            "sha256": sha256(weights),
         }
-        write_json(directory / CONFIG, config)
+        write_json(config_file, config)
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
@@ -290,29 +285,29 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{directory} holds no model: there is no {CONFIG}")
         try:
             config = read_json(path)
-            version = config["format"]
-            check(Positive, version, "format")
-            if version <= FORMAT:
+            if config["format"] == FORMAT:
                 check(Method, config)
+            else:
+                check(Positive, config["format"], "format")
         except (KeyError, TypeError, ValueError):
             raise ValueError(
                 f"{path} is damaged: not a model's configuration"
             ) from None
-        if version > FORMAT:
+        if config["format"] != FORMAT:
             raise ValueError(
-                f"{directory} is of format {version}; this sagl {__version__} reads up "
-                f"to format {FORMAT}: upgrade sagl"
+                f"{directory} is of format {config['format']}; this sagl {__version__} "
+                f"reads format {FORMAT}: upgrade sagl"
             )
-        checksum, method, params = (config[k] for k in ("sha256", "method", "params"))
-        if not weights.is_file() or sha256(weights) != checksum:
+        if config["method"] != cls.__name__:
+            name = config["method"]
+            raise ValueError(f"{directory} holds a {name}, not a {cls.__name__}")
+        if not weights.is_file() or sha256(weights) != config["sha256"]:
             raise ValueError(
                 f"{weights} is missing or damaged; restore it or fit again"
             )
-        if method != cls.__name__:
-            raise ValueError(f"{directory} holds a {method}, not a {cls.__name__}")
         tensors, _ = read_tensors(weights)
         try:
-            model = cls(**params)
+            model = cls(**config["params"])
             model.labels_ = tensors.pop(_LABELS).numpy()
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error}") from None

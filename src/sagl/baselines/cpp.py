@@ -87,16 +87,6 @@ class CPP(Baseline):
         goes as far as the paper's 1e-4 for 720 steps at width 4096.
     readout_samples : int, default=5000
         At most so many samples, drawn at random, are clustered by way of Π.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from sagl.baselines import CPP
-    >>> X, _ = make_blobs(90, n_features=6, centers=3, random_state=0)
-    >>> views = {"left": X[:, :3], "right": X[:, 3:]}
-    >>> model = CPP(n_clusters=3, steps=3, warmup=1, random_state=0).fit(views)
-    >>> model.predict(views).shape
-    (90,)
     """
 
     steps: int = whole(200)

@@ -33,16 +33,6 @@ class GMM(Baseline):
         Whether components vary together within a cluster.
     n_init : int, default=5
         Starts, by k-means; the likeliest result is kept.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from sagl.baselines import GMM
-    >>> X, _ = make_blobs(90, n_features=6, centers=3, random_state=0)
-    >>> views = {"left": X[:, :3], "right": X[:, 3:]}
-    >>> model = GMM(n_clusters=3, random_state=0).fit(views)
-    >>> model.predict(views).shape
-    (90,)
     """
 
     dimension: int = whole(50)

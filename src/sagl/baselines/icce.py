@@ -39,16 +39,6 @@ class ICCE(TEMI):
         Of self-training.
     kept : float, default=0.7
         The share of each cluster that the classifier learns from, the surest first.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from sagl.baselines import ICCE
-    >>> X, _ = make_blobs(90, n_features=6, centers=3, random_state=0)
-    >>> views = {"left": X[:, :3], "right": X[:, 3:]}
-    >>> model = ICCE(n_clusters=3, heads=4, epochs=2, random_state=0).fit(views)
-    >>> model.predict(views).shape
-    (90,)
     """
 
     rounds: int = whole(3)

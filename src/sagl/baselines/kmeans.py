@@ -24,16 +24,6 @@ class KMeans(Baseline):
     ----------
     view : str, optional
         Use this view alone; by default all views side by side.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from sagl.baselines import KMeans
-    >>> X, _ = make_blobs(90, n_features=6, centers=3, random_state=0)
-    >>> views = {"left": X[:, :3], "right": X[:, 3:]}
-    >>> model = KMeans(n_clusters=3, random_state=0).fit(views)
-    >>> model.predict(views).shape
-    (90,)
     """
 
     view: str | None = None

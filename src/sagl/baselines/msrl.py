@@ -27,16 +27,6 @@ class MSRL(Baseline):
     z is a weight-normalised linear map of a view, A = softmax(e), q = softmax(A z + z);
     pseudo-labels, diversity (weighed by ``gamma``) and alignment (by ``beta``) are
     SAGL's. New samples attend to stored training samples and to themselves.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from sagl.baselines import MSRL
-    >>> X, _ = make_blobs(90, n_features=6, centers=3, random_state=0)
-    >>> views = {"left": X[:, :3], "right": X[:, 3:]}
-    >>> model = MSRL(n_clusters=3, epochs=5, random_state=0).fit(views)
-    >>> model.predict(views).shape
-    (90,)
     """
 
     gamma: float = real(5.0)

@@ -39,16 +39,6 @@ class SCAN(Baseline):
     This is the clustering step alone. The features are frozen, so that there are no
     augmented images, nothing but the heads is trained, and the self-labelling that
     follows in the paper, which needs strong augmentations, is left out.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from sagl.baselines import SCAN
-    >>> X, _ = make_blobs(90, n_features=6, centers=3, random_state=0)
-    >>> views = {"left": X[:, :3], "right": X[:, 3:]}
-    >>> model = SCAN(n_clusters=3, heads=2, epochs=2, random_state=0).fit(views)
-    >>> model.predict(views).shape
-    (90,)
     """
 
     heads: int = whole(10)

@@ -20,16 +20,6 @@ class Spectral(Transductive):
 
     A new sample gets the cluster of the nearest training samples. ``neighbours`` count
     the sample itself.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from sagl.baselines import Spectral
-    >>> X, _ = make_blobs(90, n_features=6, centers=3, random_state=0)
-    >>> views = {"left": X[:, :3], "right": X[:, 3:]}
-    >>> model = Spectral(n_clusters=3, random_state=0).fit(views)
-    >>> model.predict(views).shape
-    (90,)
     """
 
     neighbours: int = whole(10, least=2)

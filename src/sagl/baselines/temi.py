@@ -65,16 +65,6 @@ class TEMI(Baseline):
         Of the teacher.
     batch_size : int, optional
         By default 512, or as much less, down to 64, as makes 5,000 steps.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from sagl.baselines import TEMI
-    >>> X, _ = make_blobs(90, n_features=6, centers=3, random_state=0)
-    >>> views = {"left": X[:, :3], "right": X[:, 3:]}
-    >>> model = TEMI(n_clusters=3, heads=2, epochs=2, random_state=0).fit(views)
-    >>> model.predict(views).shape
-    (90,)
     """
 
     heads: int = whole(50)

@@ -47,16 +47,6 @@ class TURTLE(Baseline):
         The paper takes features as they are (``"none"``). Learning rates are steps of
         weights, so what they do depends on the scale of the features: centred and
         scaled ones need far fewer steps, and raw ones of a large scale collapse.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from sagl.baselines import TURTLE
-    >>> X, _ = make_blobs(90, n_features=6, centers=3, random_state=0)
-    >>> views = {"left": X[:, :3], "right": X[:, 3:]}
-    >>> model = TURTLE(n_clusters=3, steps=20, random_state=0).fit(views)
-    >>> model.predict(views).shape
-    (90,)
     """
 
     steps: int = whole(6000)

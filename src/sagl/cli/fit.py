@@ -1,30 +1,43 @@
-"""``sagl fit``."""
+"""``sagl demo | fit | predict | evaluate``."""
 
 from __future__ import annotations
 
 import inspect
+import shutil
+import sys
 from pathlib import Path
-from typing import Any
+from statistics import mean, pstdev
+from typing import TYPE_CHECKING, Any
 
-from sagl.cli.info import describe, show
+import typer
+
+from sagl.cli.look import describe, report_progress, show_run
 from sagl.cli.options import (
     BACKBONES,
     FILES,
     JOIN,
+    LABELS,
     VIEWS,
     argument,
     check_joining,
     extraction,
     listed,
+    loaded,
     option,
     refuse_idle,
     refuse_idle_of_models,
     running,
+    say,
+    show_table,
     taken_up,
     takes,
     together,
 )
 from sagl.parameters import Parameter, option_of, sagl_parameters
+
+if TYPE_CHECKING:
+    from sagl.estimator import SAGL
+    from sagl.features.store import Joined
 
 
 def model_parameters(**given: Any) -> dict[str, Any]:
@@ -60,7 +73,7 @@ vars(model_parameters)["__signature__"] = inspect.Signature(
 )
 
 
-@takes(model_parameters, extraction, show=show)
+@takes(model_parameters, extraction, show=show_run)
 def fit(
     params: dict[str, Any],
     options: dict[str, Any],
@@ -129,3 +142,177 @@ def fit(
         known: dict[str, Any] = {"ids": given.ids, "source": given.source}
         fit_run(model, given.views, out, graph=graph_file, **known)
     return describe(out) if ranks.first else None
+
+
+def _show_predictions(facts: dict[str, Any]) -> None:
+    doubtful = ""
+    if facts["threshold"]:
+        doubtful = f"; {facts['n_doubtful']:,} are doubtful (-1)"
+    say(f"{facts['n_samples']:,} predictions in {facts['out']}{doubtful}")
+
+
+@takes(loaded, show=_show_predictions)
+def predict(
+    opened: tuple[Path, SAGL, Joined],
+    out: Path = option(
+        ..., "A .csv of clusters and confidences, or .npy of clusters.", metavar="FILE"
+    ),
+    agreement: float | None = option(
+        None,
+        "Cluster -1 for doubtful samples; the others keep their cluster so "
+        "often when the search starts elsewhere, e.g. 0.9.",
+    ),
+    layer: int | None = option(
+        None, "Clusters of the layer that has so many; see sagl layers.", metavar="N"
+    ),
+) -> dict[str, Any] | None:
+    """Give each sample of the views a cluster, whatever else is asked about.
+
+    Example: sagl predict run --view dino=d.npy --view clip=c.npy --out clusters.csv
+    """
+    from sagl.estimator import DOUBTFUL
+    from sagl.features.files import check_prediction_path, write_predictions
+
+    check_prediction_path(out)
+    _, model, given = opened
+    threshold = 0.0 if agreement is None else model.threshold(agreement)
+    with together(next(model.network_.parameters()).device) as ranks:
+        clusters, confidence = model.predict_with_confidence(given.views)
+    if not ranks.first:
+        return None
+    doubtful = confidence < threshold
+    more: dict[str, list[str]] = {}
+    if layer is not None:
+        clusters = model.predict(given.views, layer=layer)
+    elif model.names_:
+        names = [model.cluster_name(k) for k in range(model.n_clusters_)]
+        pairs = zip(clusters.tolist(), doubtful.tolist(), strict=True)
+        more["name"] = ["" if left_out else names[k] for k, left_out in pairs]
+    clusters[doubtful] = DOUBTFUL
+    write_predictions(out, clusters, confidence, given.ids, more)
+    return {
+        "out": str(out),
+        "n_samples": len(clusters),
+        "n_doubtful": int(doubtful.sum()),
+        "threshold": threshold,
+        "mean_confidence": float(confidence.mean()),
+    }
+
+
+_MEASURES = {
+    "acc": "ACC",
+    "nmi": "NMI",
+    "ari": "ARI",
+    "ami": "AMI",
+    "purity": "purity",
+    "balanced_acc": "balanced ACC",
+    "n_clusters": "clusters found",
+}
+
+
+def _show_scores(scores: dict[str, Any]) -> None:
+    columns = {"score": scores}
+    if "sorted" in scores:
+        columns = {"shuffled": scores, "sorted by class": scores["sorted"]}
+    rows = [[name] for name in _MEASURES.values()]
+    for row, key in zip(rows, _MEASURES, strict=True):
+        form = "d" if key == "n_clusters" else ".4f"
+        row += [f"{column[key]:{form}}" for column in columns.values()]
+    title = f"{scores['run']}, {scores['protocol']} protocol"
+    show_table(f"{title}, {scores['n_samples']:,} samples", ["measure", *columns], rows)
+    if "n_left_out" in scores:
+        say(
+            f"{scores['n_left_out']:,} samples were corrected by people and are left "
+            "out of these scores"
+        )
+    if "sorted" in scores:
+        say(f"{scores['note']}: class order alone is worth {scores['gap']:+.4f}")
+
+
+@takes(loaded, show=_show_scores)
+def evaluate(
+    opened: tuple[Path, SAGL, Joined],
+    labels: Path | None = LABELS,
+    protocol: str = option(
+        "inductive", "inductive, transductive, or batch (depends on the order)."
+    ),
+) -> dict[str, Any]:
+    """Score a run's predictions for views with known labels.
+
+    Example: sagl evaluate run --view dino=d.npy --view clip=c.npy --labels y.csv
+    """
+    from sagl.evaluation.protocols import evaluate as score
+    from sagl.features.split import true_labels
+
+    run, model, given = opened
+    truth = true_labels(given, labels)
+    scores = score(model, given.views, truth, protocol)  # type: ignore[arg-type]
+    return {"run": str(run), "n_samples": len(truth), **scores}
+
+
+TSNE_ROWS = 200  # in the figures of the demo's report, which is to be quick
+
+
+def write_demo_report(directory: Path, *, quiet: bool) -> str | None:
+    """The path of the run's report; None without the libraries that it needs."""
+    from sagl.experiments.digits import DigitImages, load
+    from sagl.report.inputs import Inputs, with_samples
+    from sagl.report.page import load_extra, write_report
+
+    try:
+        load_extra()
+    except ValueError as error:
+        typer.echo(f"sagl: no report: {error}", err=True)
+        return None
+    digits = load()
+    images = DigitImages(digits.train)
+    known = Inputs(images.ids, digits.train, labels=digits.train_labels)
+    inputs = with_samples(known, images, "digits")
+    with report_progress(quiet) as begun:
+        report = write_report(directory, inputs, tsne_rows=TSNE_ROWS, progress=begun)
+    return str(report["out"])
+
+
+def _show_demo(result: dict[str, Any]) -> None:
+    views = ", ".join(f"{name} ({width})" for name, width in result["views"].items())
+    runs = len(result["seeds"])
+    say(f"{result['n_train']} digits without labels; views: {views}")
+    show_table(
+        f"{result['n_test']} held-out digits, mean ± sd of {runs} seeds",
+        ("method", "ACC", "NMI", "ARI", "clusters"),
+        [["k-means", *_cells(result["kmeans"])], ["SAGL", *_cells(result["sagl"])]],
+    )
+    sparsity = ", ".join(f"{n} {s:.1%}" for n, s in result["sparsity"].items())
+    say(f"pairs of samples that the sparse graphs keep: {sparsity}")
+    say(f"trained {runs} times in {result['seconds']} s")
+    say(f"the first run is in {result['out']}; look at it with: ", end="")
+    program = "sagl" if shutil.which("sagl") else sys.argv[0]  # not on everyone's path
+    say(f"{program} info {result['out']}", style="bold")
+    if result["report"]:
+        say("open its report in a browser: ", end="")
+        say(result["report"], style="bold")
+
+
+def _cells(scores: list[dict[str, Any]]) -> list[str]:
+    columns = [[run[measure] for run in scores] for measure in ("acc", "nmi", "ari")]
+    cells = [f"{mean(values):.3f} ± {pstdev(values):.3f}" for values in columns]
+    return [*cells, "/".join(str(run["n_clusters"]) for run in scores)]
+
+
+@takes(show=_show_demo)
+def demo(
+    out: Path | None = option(
+        None, "Where to write the run; by default a new directory here.", metavar="RUN"
+    ),
+    seed: int = option(0, "The first of the seeds."),
+) -> dict[str, Any]:
+    """Cluster handwritten digits seen through three views; takes a minute or two.
+
+    Example: sagl demo --out digits
+    """
+    from sagl.experiments.digits import free_directory, run_demo
+
+    directory = free_directory(Path("sagl-demo")) if out is None else out
+    watched = sys.stderr.isatty()
+    result = run_demo(directory, seed, verbose=watched)
+    return {**result, "report": write_demo_report(directory, quiet=not watched)}

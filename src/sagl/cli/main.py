@@ -6,22 +6,27 @@ import errno
 import os
 import sys
 import warnings
-from importlib import import_module
 from typing import Any, NoReturn
 
 import typer
 
 from sagl import __version__
+from sagl.cli.clusters import clusters, layers, names
+from sagl.cli.features import backbones, extract, store, views
+from sagl.cli.fit import demo, evaluate, fit, predict
+from sagl.cli.look import graph, info, report
 from sagl.cli.options import add_command, visible
-from sagl.cli.store import store
+from sagl.cli.refit import refit, update
+from sagl.cli.serve import serve
+from sagl.cli.studies import ablate, combine, compare, reproduce, sensitivity, sweep
 from sagl.processes import end_with_torchrun, told_to_end
 
-# By what people want; each is a function of the file that has its name.
+# By what people want.
 COMMANDS = {
-    "Cluster": ("demo", "fit", "predict", "refit", "update", "serve"),
-    "Look": ("report", "info", "clusters", "layers", "names", "graph", "evaluate"),
-    "Compare": ("compare", "ablate", "sensitivity", "combine", "sweep", "reproduce"),
-    "Features": ("extract", "backbones", "views"),
+    "Cluster": (demo, fit, predict, refit, update, serve),
+    "Look": (report, info, clusters, layers, names, graph, evaluate),
+    "Compare": (compare, ablate, sensitivity, combine, sweep, reproduce),
+    "Features": (extract, backbones, views),
 }
 app = typer.Typer(
     name="sagl",
@@ -31,9 +36,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for panel, names in COMMANDS.items():
-    for name in names:
-        command = getattr(import_module(f"sagl.cli.{name}"), name)
+for panel, commands in COMMANDS.items():
+    for command in commands:
         add_command(app, command, panel)
 app.add_typer(store, name="store", rich_help_panel=panel)
 
