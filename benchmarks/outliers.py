@@ -68,7 +68,7 @@ def scores_of(predictor: Predictor, features: list[Tensor]) -> dict[str, Tensor]
     p = torch.stack(answer.p).mean(dim=0)
     return {
         "1 nearest anchor": 1 - near.amax(dim=1),
-        USED: outlier_scores(predictor, features),
+        USED: outlier_scores(near),
         "20 nearest anchors": 1 - near.topk(20, dim=1).values.mean(dim=1),
         "10 nearest, per their own": (1 - ten.values.mean(dim=1))
         / radius[ten.indices].mean(dim=1),

@@ -165,7 +165,8 @@ def fit_model(
 ) -> Model:
     """Fit by a search, or train the paper's network, as the settings have it.
 
-    Processes that have joined do it together, and each has the model.
+    Processes that have joined do it together, and each has the model. Its labels come
+    with all else that is said of each sample (``clusters.describe``).
     """
     same("data, settings or sagl", _digest(_fingerprint(settings, views)))
     fit = _searched if settings.refine else _trained
@@ -175,9 +176,8 @@ def fit_model(
         model.history[-1]["sparsity"] = sparsity_of(model.network, views)
     if views.present is not None:
         model.missing = tuple(len(views) - count for count in views.counts)
-    model.labels, model.confidence = most_likely(model.predictor, views)
     if stability is not None:
-        confidence = model.confidence[stability.rows]
+        _, confidence = most_likely(model.predictor, views[stability.rows])
         model.doubt = doubt_curve(confidence, stability.stable)
     return model
 

@@ -66,13 +66,12 @@ def most_likely(
         q = answer.q.cpu().numpy()
         labels.append(q.argmax(axis=1))
         confidence.append(q.max(axis=1))
-    return _of_all(labels, n), _of_all(confidence, n)
+    return of_all(np.concatenate(labels), n), of_all(np.concatenate(confidence), n)
 
 
-def _of_all(own: list[NDArray[Any]], n: int) -> NDArray[Any]:
-    """All n rows, of which this process has its own in parts."""
-    rows = torch.from_numpy(np.concatenate(own))
-    whole: NDArray[Any] = ranks().gather(rows, n).numpy()
+def of_all(own: NDArray[Any], n: int) -> NDArray[Any]:
+    """All n rows, of which this process has its own."""
+    whole: NDArray[Any] = ranks().gather(torch.from_numpy(own), n).numpy()
     return whole
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from sagl.clusters.learned import Learned, is_whole, learned, second_half
 from sagl.clusters.merging import cuts, information, tables_of, with_nearness
 from sagl.clusters.outliers import filled
-from sagl.model import Layer, Leaves, Model
+from sagl.model import Layer, Model
 from sagl.search.anneal import anneal, smoothed
 from sagl.search.proposals import centre_labels
 from sagl.search.space import Space, one_hot
@@ -53,11 +53,15 @@ class Tree(NamedTuple):
 
 
 @torch.no_grad()
-def with_layers(model: Model, views: Views) -> Model:
-    """The model, fitted on these views by a search, with layers; else as it is."""
+def with_layers(model: Model, views: Views) -> tuple[Model, Tensor | None]:
+    """The model, fitted on these views by a search, with layers; else as it is.
+
+    Beside it the clusters of anchors in the finest of them, (a,), which decide those of
+    all samples (``Halves``).
+    """
     searched = model.network.has_heads and model.anchor_labels is not None
     if not searched or not is_whole(model):
-        return model
+        return model, None
     of = learned(model, views)
     C = model.settings.n_clusters
     tree = _tree(of, of.labels, C)
@@ -82,9 +86,7 @@ def with_layers(model: Model, views: Views) -> Model:
         share = float(stability(tree.halves(C), again, 2 * C).mean())
         layers.append(Layer(F, (*range(C), *halved.tolist()), share, kept))
     anchors = torch.from_numpy(leaf[of.anchors])
-    model = replace(model, layers=tuple(layers))
-    labels = leaves_of(model, anchors, views, model.labels)
-    return replace(model, leaves=Leaves(anchors, labels))
+    return replace(model, layers=tuple(layers)), anchors
 
 
 def labels_at(
@@ -117,26 +119,36 @@ def leaves_of(
 
     That of most of the anchors of its cluster that are nearest to it.
     """
-    assert model.anchor_labels is not None
-    assert model.layers is not None
-    second_of = _second_halves(model)
-    predictor = model.predictor
-    owners = model.anchor_labels.to(predictor.device)
-    second = (anchors >= model.settings.n_clusters).to(predictor.device)
+    predictor, halves = model.predictor, Halves(model, anchors)
     leaves = labels.copy()
     start = 0
     for block in views.blocks(predictor.block_rows):
         rows = slice(start, start + len(block[0]))
         start = rows.stop
-        own = torch.from_numpy(labels[rows]).to(predictor.device)
-        near = predictor.nearness(filled(predictor, block))[: len(own)]
-        near = near.masked_fill(owners != own[:, None], -torch.inf)
+        near = predictor.nearness(filled(predictor, block))[: len(block[0])]
+        leaves[rows] = halves.of(labels[rows], near)
+    return leaves
+
+
+class Halves:
+    """What says in which half of its cluster a sample is: anchors near it, (a,)."""
+
+    def __init__(self, model: Model, anchors: Tensor) -> None:
+        assert model.anchor_labels is not None
+        device = model.predictor.device
+        self._second_of = _second_halves(model)
+        self._owners = model.anchor_labels.to(device)
+        self._second = (anchors >= model.settings.n_clusters).to(device)
+
+    def of(self, labels: NDArray[np.int64], near: Tensor) -> NDArray[np.int64]:
+        """Leaves of samples of these clusters, (n,), by nearness to anchors, (n, a)."""
+        own = torch.from_numpy(labels).to(near.device)
+        near = near.masked_fill(self._owners != own[:, None], -torch.inf)
         nearest = near.topk(min(_NEAREST, near.shape[1]), dim=1)
         there = nearest.values.isfinite()
-        votes = (second[nearest.indices] & there).sum(dim=1)
+        votes = (self._second[nearest.indices] & there).sum(dim=1)
         moves = (2 * votes > there.sum(dim=1)).cpu().numpy()
-        leaves[rows] = np.where(moves, second_of[labels[rows]], labels[rows])
-    return leaves
+        return np.where(moves, self._second_of[labels], labels)
 
 
 def _second_halves(model: Model) -> NDArray[np.int64]:

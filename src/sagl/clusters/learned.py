@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sagl.model import Model
 from sagl.pipeline import attention_among, search_rows
+from sagl.prediction import most_likely
 from sagl.search.moves import halved
 from sagl.search.space import Space
 from sagl.training.feed import Feed
@@ -56,7 +57,7 @@ def check_whole(model: Model, what: str) -> None:
 def learned(model: Model, views: Views) -> Learned:
     """Of the views that the model was fitted on."""
     check_whole(model, "this")
-    if len(views) != len(model.labels):
+    if len(model.labels) not in (0, len(views)):  # 0: a fit has not labelled all yet
         raise ValueError(
             f"{len(views):,} samples, but the model was fitted on "
             f"{len(model.labels):,}; give those of the fit, in the same order"
@@ -66,8 +67,12 @@ def learned(model: Model, views: Views) -> Learned:
     rows = search_rows(len(views), settings)
     order = np.random.default_rng(settings.seed).permutation(len(rows))
     anchors = np.sort(order[: settings.n_anchors])
-    labels = torch.from_numpy(model.labels[rows])
     assert model.anchor_labels is not None
+    labels = torch.empty(len(rows), dtype=torch.int64)
+    if len(model.labels) > 0:
+        labels = torch.from_numpy(model.labels[rows])
+    elif len(anchors) < len(rows):
+        labels = torch.from_numpy(most_likely(model.predictor, views[rows])[0])
     labels[anchors] = model.anchor_labels.cpu()  # as found, not as predicted
     features = Feed(views, network, device, resident_bytes=0)(rows)
     near = settings.search.neighbours(len(rows), settings.n_clusters)

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from sagl.checks import integer
 from sagl.clusters import edit
+from sagl.clusters.describe import look
 from sagl.clusters.duplicates import NONE, duplicate_groups
 from sagl.clusters.layers import labels_at
 from sagl.clusters.names import checked_names, kept_names, name_of
 from sagl.clusters.naming import About, found_names
 from sagl.clusters.neighbours import Neighbour, neighbours
-from sagl.clusters.outliers import look
 from sagl.clusters.refit import digests, refitted
 from sagl.clusters.shown import Shown
 from sagl.clusters.table import (

@@ -6,44 +6,15 @@ company, for training samples and for new ones.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sagl.model import Model
 from sagl.nn.inference import Answer, Predictor
-from sagl.views import Views
 
 _NEIGHBOURS = 5
 _SAME = 1 - 1e-6  # so near an anchor is, as a rule, the sample itself
-
-
-class Seen(NamedTuple):
-    """What a pass over samples leaves."""
-
-    outlier: NDArray[np.float64]  # (n,)
-    disagreement: NDArray[np.float64]  # (n,)
-    q_sums: NDArray[np.float64]  # (C, C) probabilities, summed by most likely cluster
-
-
-def look(model: Model, views: Views) -> Seen:
-    """Outlier score and disagreement of each sample, whatever the company."""
-    predictor = model.predictor
-    C = model.settings.n_clusters
-    parts, q_sums = [], np.zeros((C, C))
-    for block in views.blocks(predictor.block_rows):
-        n = len(block[0])
-        features = filled(predictor, block)
-        answer = predictor.answer(features)
-        scores = outlier_scores(predictor, features), disagreement(answer)
-        parts.append(torch.stack(scores)[:, :n].cpu().numpy())
-        q = answer.q[:n].cpu().numpy()
-        np.add.at(q_sums, q.argmax(axis=1), q)
-    outlier, apart = np.concatenate(parts, axis=1)
-    return Seen(outlier, apart, q_sums)
 
 
 def filled(predictor: Predictor, block: list[NDArray[np.float32]]) -> list[Tensor]:
@@ -58,13 +29,12 @@ def filled(predictor: Predictor, block: list[NDArray[np.float32]]) -> list[Tenso
 
 
 @torch.no_grad()
-def outlier_scores(predictor: Predictor, features: list[Tensor]) -> Tensor:
+def outlier_scores(near: Tensor) -> Tensor:
     """How far each sample is from the anchors nearest to it, (n,): 0 to 2.
 
-    One minus the mean cosine of its nearest anchors. The sample itself, if it is an
-    anchor, and exact copies of it do not count.
+    One minus the mean cosine of its nearest anchors, by nearness to all, (n, a). The
+    sample itself, if it is an anchor, and exact copies of it do not count.
     """
-    near = predictor.nearness(features)  # (n, a)
     near = near.masked_fill(near > _SAME, -1.0)
     nearest: Tensor = near.topk(min(_NEIGHBOURS, near.shape[1]), dim=1).values
     return 1 - nearest.mean(dim=1)

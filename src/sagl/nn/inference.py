@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -33,6 +34,7 @@ from sagl.nn.network import (
 )
 
 _MANTISSA = 53  # bits that float64 holds exactly
+_HALF = (_MANTISSA - 1) // 2
 # Scores held at once. The number of rows in a block depends on anchors and voters, and
 # the last block is filled up, so that every reduction has one shape for a given model.
 _BLOCK_SCORES = 1 << 21
@@ -133,18 +135,18 @@ class Predictor:
         self._present = present_in(z)  # which anchors have which view
         self.anchors = [without_nan(of_view) for of_view in z]
         with torch.no_grad():
-            self.keys = [
+            keys = [
                 z if view.graph == "identity" else exact_matmul(z, view.V)
                 for view, z in zip(self.views, self.anchors, strict=True)
             ]
         self.network = network
-        self._clusters = torch.empty(0)
+        self._clusters = torch.empty(0, dtype=torch.int64)
         if network.has_heads:
             if labels is None:
                 raise ValueError("a network with heads needs the clusters of anchors")
-            one_hot = torch.nn.functional.one_hot(labels, len(self.views[0].bias))
-            self._clusters = one_hot.to(self.device, torch.float64)
-            self.keys = [torch.cat(self.keys, dim=1)]
+            self._clusters = labels.to(self.device)
+            keys = [torch.cat(keys, dim=1)]
+        self.keys = [_on_grid(x, _bits(x.shape[1]), dim=1) for x in keys]
         self.voters = voters
         self._electorate = [] if voters is None else self._prepared(voters.features)
         kept = [*self.anchors, *(x.T for x in self._electorate)]
@@ -175,11 +177,12 @@ class Predictor:
         n = len(features[0])
         rows = self._block(features)
         total = torch.zeros(len(rows[0]), len(self.anchors[0])).to(rows[0])
-        for view, h, z, share in zip(
-            self.views, rows, self.anchors, self.shares, strict=True
+        for view, h, directions, share in zip(
+            self.views, rows, self._directions, self.shares, strict=True
         ):
-            new = unit_rows(view.encoder(h, exact_matmul))
-            total += share * exact_matmul(without_nan(new), unit_rows(z).T)
+            new = without_nan(unit_rows(view.encoder(h, exact_matmul)))
+            bits = _bits(len(directions))
+            total += share * (_on_grid(new, bits, dim=1) @ directions)
         weight = self._weight_in_common(present_in(rows))
         return (total if weight is None else total / weight)[:n]
 
@@ -197,6 +200,12 @@ class Predictor:
         whole = ours.all(dim=1)[:, None] & theirs.all(dim=1)
         # With nothing in common they are as alike as samples are on average.
         return (weight / sum(self.shares)).masked_fill(whole | (weight == 0), 1.0)
+
+    @cached_property
+    def _directions(self) -> list[Tensor]:
+        """Of the anchors, as the right side of an exact product, (D, a) per view."""
+        columns = [unit_rows(z).T for z in self.anchors]
+        return [_on_grid(x, _bits(len(x)), dim=0) for x in columns]
 
     @torch.no_grad()
     def attended(self, features: Sequence[Tensor]) -> Tensor:
@@ -280,7 +289,8 @@ class Predictor:
 
     def _with_itself(self, view: ViewNetwork, new: Linear, keys: Tensor) -> Tensor:
         """A of new samples to the anchors and each to itself, (rows, a + 1)."""
-        to_itself = self._scores(new, new.keys, own=True)
+        own = _on_grid(new.keys, _bits(new.keys.shape[1]), dim=1)
+        to_itself = self._scores(new, own, own=True)
         scores = torch.cat([self._scores(new, keys), to_itself], dim=1)
         return entmax_rows(scores, view.alpha)
 
@@ -293,8 +303,18 @@ class Predictor:
             return p
         A = self.attention(linear)
         weight = self.network.graph_weight.to(self.device, torch.float64)
-        votes = weight * exact_mean(A, self._clusters)
+        votes = weight * self._votes_of(A)
         return [said + votes for said in p]
+
+    def _votes_of(self, A: Tensor) -> Tensor:
+        """A times the clusters of the anchors, one-hot: the bits of ``exact_mean``.
+
+        Few anchors have weight, and sums without rounding may be taken in any order.
+        """
+        votes = A.new_zeros(len(A), len(self.views[0].bias))
+        rows, cols = A.nonzero(as_tuple=True)
+        weights = _to_half(A[rows, cols])
+        return votes.index_put_((rows, self._clusters[cols]), weights, accumulate=True)
 
     def attention(self, linear: Sequence[Linear]) -> Tensor:
         """A of new samples to the anchors, by all views together, (rows, a).
@@ -316,11 +336,11 @@ class Predictor:
     def _scores(self, new: Linear, keys: Tensor, own: bool = False) -> Tensor:
         """Of new samples with keys (a, D), or each with its ``own`` of keys (rows, D).
 
+        Keys are on the grid of an exact product.
         Dense rows of one length, not ``attend``: what it prunes, and so the order of
         its sums, depends on the other rows of a block.
         """
-        bits = _bits(keys.shape[1])
-        queries, keys = (_on_grid(x, bits, dim=1) for x in (new.queries, keys))
+        queries = _on_grid(new.queries, _bits(keys.shape[1]), dim=1)
         if own:
             products = (queries * keys).sum(dim=1, keepdim=True)
         else:
@@ -347,9 +367,13 @@ def exact_mean(weights: Tensor, values: Tensor) -> Tensor:
     No partial sum can exceed the largest value, so both sides keep half the bits
     however many terms there are.
     """
-    bits = (_MANTISSA - 1) // 2
-    unit = 2.0**-bits
-    return (weights / unit).round() * unit @ _on_grid(values, bits, dim=0)
+    return _to_half(weights) @ _on_grid(values, _HALF, dim=0)
+
+
+def _to_half(weights: Tensor) -> Tensor:
+    """Weights of at most one with half the bits."""
+    unit = 2.0**-_HALF
+    return (weights / unit).round() * unit
 
 
 def _bits(terms: int) -> int:
