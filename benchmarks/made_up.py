@@ -25,8 +25,8 @@ COLUMNS, VIEWS = 256, 2
 _DIRECTIONS, _RANK, _COMMON, _FAMILY = 64, 4, 8, 4
 _BLOCK = 4096  # rows that are drawn together
 _OWN, _LONG, _UNEQUAL, _HEAVY, _NOISE = 0.7, 0.8, 0.3, 0.4, 1.0
-_LOUD = 2.0  # what varies in all classes alike
-_SPREAD = {50: 1.05, 400: 0.78, 1000: 0.68}  # by number of classes
+_LOUD = 0.7  # what varies in all classes alike
+_SPREAD = {50: 1.1, 400: 0.78, 1000: 0.68}  # by number of classes
 
 
 class MadeUp:

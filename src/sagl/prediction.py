@@ -32,6 +32,7 @@ _GRAPH_ROWS = 4096  # that are computed at a time
 _BY_CELLS = 10_000
 # The sparsity of the graph of so many samples is counted, of more it is estimated.
 _COUNTED_WHOLE, _COUNTED_ROWS = 20_000, 2048
+_COUNTED_SCORES = 1 << 29  # of each view; of very many samples fewer rows
 
 
 def anchors_from(
@@ -153,14 +154,14 @@ def sparsity_of(network: Network, views: Views) -> list[float]:
     if network.view_networks[0].graph == "identity":
         return [1 / len(views)] * len(views.names)
     shares = []
-    for view, linear in zip(
-        network.view_networks, _linear(network, views), strict=True
-    ):
+    for i, view in enumerate(network.view_networks):
+        linear = _linear_of(network, views, i)
         n = len(linear.values)
         there = _rows_there(linear)
         if len(there) < n:
             linear, n = _of_rows(linear, there), len(there)
-        step = max(1, n // _COUNTED_ROWS) if n > _COUNTED_WHOLE else 1
+        counted = min(_COUNTED_ROWS, max(1, _COUNTED_SCORES // n))
+        step = max(1, n // counted) if n > _COUNTED_WHOLE else 1
         rows = torch.arange(0, n, step)
         own = rows[ranks().own(len(rows))].to(linear.values.device)
         blocks = torch.split(own, _GRAPH_ROWS) if len(own) else ()
@@ -194,7 +195,23 @@ def graph_of_all_views(network: Network, views: Views) -> csr_matrix:
 def _linear(network: Network, views: Views) -> list[Linear]:
     device = next(network.parameters()).device
     feed = Feed(views, network, device, resident_bytes=0)
-    return whole_set(network, feed.in_order())
+    return whole_set(network, feed.in_order(), values=False)
+
+
+def _linear_of(network: Network, views: Views, i: int) -> Linear:
+    """Queries and keys of one view: half a kilobyte per sample, and nothing more."""
+    view, n, start = network.view_networks[i], len(views), 0
+    device = view.bias.device
+    queries, keys, gates = torch.empty(0), torch.empty(0), []
+    for block in Feed(views, network, device, resident_bytes=0).in_order():
+        of_block = view.linear(block[i])
+        if start == 0:
+            queries, keys = (x.new_empty(n, x.shape[1]) for x in of_block[1:3])
+        rows = slice(start, start + len(of_block.keys))
+        queries[rows], keys[rows] = of_block.queries, of_block.keys
+        gates += [] if of_block.gate is None else [of_block.gate]
+        start = rows.stop
+    return Linear(keys[:, :0], queries, keys, torch.cat(gates) if gates else None)
 
 
 def _in_blocks(view: ViewNetwork, linear: Linear) -> csr_matrix:

@@ -7,6 +7,7 @@ import torch
 import sagl.clusters.duplicates as duplicates
 from sagl import SAGL, Views
 from sagl.clusters.duplicates import duplicate_groups
+from sagl.training.feed import Feed
 from tests.conftest import QUICK, clustered_views
 
 
@@ -78,3 +79,27 @@ def test_the_definition_slowly(fitted):
     for i, j in np.argwhere(near):
         assert together[i] == together[j] >= 0
     assert ((together >= 0) == near.any(axis=1)).all()
+
+
+def test_of_a_large_cluster_those_of_one_cell_are_compared(monkeypatch):
+    """Nearly all copies are found by a fraction of the comparisons."""
+    views, _ = clustered_views(900, 3, seed=5)
+    copied = with_copies(views, list(range(0, 900, 9)), 0.002)
+    labels = np.zeros(len(copied), np.int64)
+    network = SAGL(3, search=QUICK, random_state=0).fit(copied).network_
+    whole = duplicate_groups(network, copied, labels)
+    assert whole.max() == 99
+    monkeypatch.setattr(duplicates, "_MOST_TOGETHER", 100)
+    monkeypatch.setattr(duplicates, "_MOST_OF_ONE", 300)
+    monkeypatch.setattr(duplicates, "_PER_CELL", 100)
+    parts = duplicates._cells(
+        Feed(copied, network, torch.device("cpu")), np.arange(len(copied))
+    )
+    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(copied)))
+    assert max(map(len, parts)) < 500
+    groups = duplicate_groups(network, copied, labels)
+    found = [
+        groups[row] >= 0 and groups[row] == groups[900 + row // 9]
+        for row in range(0, 900, 9)
+    ]
+    assert np.mean(found) >= 0.95

@@ -10,6 +10,7 @@ from sagl.nn.inference import (
     Predictor,
     anchor_features,
     exact_matmul,
+    exact_mean,
     transductive_probabilities,
     whole_set,
 )
@@ -189,3 +190,27 @@ def test_whole_set_is_the_same_in_blocks():
     q = transductive_probabilities(net, blocks)
     assert q.shape == (30, 5)
     torch.testing.assert_close(q, net(h).exp().mean(dim=0), rtol=0, atol=1e-5)
+
+
+def test_votes_are_the_bits_of_the_exact_mean_of_clusters():
+    """The slow twin: a product with the one-hot clusters of all anchors."""
+    net = network(z_width=4, vote="product", self_loops=False)
+    h = features(40)
+    labels = torch.arange(40) % 5
+    predictor = Predictor(net, anchor_features(net, h), labels)
+    A = torch.rand(30, 40, generator=torch.Generator().manual_seed(1)).double()
+    A = torch.where(A > 0.7, A, 0.0)
+    A = A / A.sum(dim=1, keepdim=True)
+    one_hot = torch.nn.functional.one_hot(labels, 5).double()
+    assert torch.equal(predictor._votes_of(A), exact_mean(A, one_hot))
+
+
+def test_whole_set_without_values_has_the_same_queries_and_keys():
+    net, h = network(gate="sharpen"), features(9)
+    for one, other in zip(
+        whole_set(net, [h]), whole_set(net, [h], values=False), strict=True
+    ):
+        assert other.values.shape == (9, 0)
+        assert torch.equal(one.queries, other.queries)
+        assert torch.equal(one.keys, other.keys)
+        assert torch.equal(one.gate, other.gate)

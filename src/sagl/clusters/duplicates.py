@@ -11,7 +11,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from sagl.nn.missing import present_in
+from sagl.nn.cells import kmeans_centres, nearest_centre
+from sagl.nn.missing import present_in, without_nan
 from sagl.nn.neighbours import nearest_neighbours, unit_rows
 from sagl.nn.network import Network
 from sagl.training.feed import Feed
@@ -24,6 +25,9 @@ _SHARE = 0.3
 # which, where they are copies themselves, is taken for so much of what it usually is.
 _LEAST = 1 / 3
 _MOST_TOGETHER = 20_000  # samples that are all compared with each other
+_MOST_OF_ONE = 5_000  # of one cluster likewise; of more those in one cell of it,
+_PER_CELL = 2_000  # in the mean
+_SEEN = 64  # samples per cell that k-means looks at
 
 
 @torch.no_grad()
@@ -34,19 +38,36 @@ def duplicate_groups(
 
     Two samples are near-duplicates if in all views together their distance is a small
     share of that to the tenth neighbour of either. Of many samples those of one cluster
-    are compared. Groups are numbered from 0 in the order of their first
-    sample.
+    are compared, of a large cluster those of one cell of it: what lies across a border
+    may be missed. Groups are numbered from 0 in the order of their first sample.
     """
     n = len(views)
     device = next(network.parameters()).device
     feed = Feed(views, network, device, resident_bytes=0)
     parts = [np.arange(n)]
     if n > _MOST_TOGETHER:
-        parts = [np.flatnonzero(labels == k) for k in np.unique(labels)]
+        clusters = (np.flatnonzero(labels == k) for k in np.unique(labels))
+        parts = [rows for cluster in clusters for rows in _cells(feed, cluster)]
     pairs = [rows[_near_pairs(feed(rows))] for rows in parts if len(rows) > _NEIGHBOURS]
     one, other = np.concatenate(pairs, axis=1) if pairs else np.empty((2, 0), np.int64)
     linked = coo_array((np.ones(len(one)), (one, other)), shape=(n, n))
     return _numbered(connected_components(linked, directed=False)[1])
+
+
+def _cells(feed: Feed, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Rows of one cluster in parts that are few enough to be compared."""
+    if len(rows) <= _MOST_OF_ONE:
+        return [rows]
+
+    def read(part: NDArray[np.int64]) -> Tensor:
+        return torch.cat([without_nan(unit_rows(h)) for h in feed(part)], dim=1)
+
+    count = -(-len(rows) // _PER_CELL)
+    sample = np.linspace(0, len(rows) - 1, min(_SEEN * count, len(rows))).astype(int)
+    centres = kmeans_centres(read(rows[sample]), count)
+    parts = np.array_split(rows, count)  # never all of them in memory
+    cells = torch.cat([nearest_centre(read(part), centres) for part in parts])
+    return [rows[(cells == k).cpu().numpy()] for k in range(count)]
 
 
 def _near_pairs(features: Sequence[Tensor]) -> NDArray[np.int64]:

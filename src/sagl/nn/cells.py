@@ -128,8 +128,7 @@ class Cells:
 
     def __init__(self, keys: Tensor, seed: int = 0) -> None:
         count = max(1, len(keys) // _PER_CELL)
-        generator = torch.Generator().manual_seed(seed)
-        centres = _kmeans(keys, count, generator)
+        centres = kmeans_centres(keys, count, seed)
         cell = nearest_centre(keys, centres)
         self.order = cell.argsort(stable=True)
         self.keys = keys[self.order]
@@ -229,9 +228,9 @@ def nearest_centre(x: Tensor, centres: Tensor, by_product: bool = False) -> Tens
     return torch.cat([(part @ centres.T - half).argmax(dim=1) for part in parts])
 
 
-def _kmeans(keys: Tensor, count: int, generator: torch.Generator) -> Tensor:
+def kmeans_centres(keys: Tensor, count: int, seed: int = 0) -> Tensor:
     """Centres, (count, D), by a few rounds on a part of the keys."""
-    n = len(keys)
+    n, generator = len(keys), torch.Generator().manual_seed(seed)
     seen = torch.randperm(n, generator=generator)[: count * _PER_CENTRE].to(keys.device)
     sample = keys[seen]
     centres = sample[:count]

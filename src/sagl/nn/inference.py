@@ -56,13 +56,21 @@ def anchor_features(network: Network, features: Sequence[Tensor]) -> list[Tensor
 
 
 @torch.no_grad()
-def whole_set(network: Network, blocks: Iterable[Sequence[Tensor]]) -> list[Linear]:
-    """What each view makes of all samples, given as blocks of standardised features."""
+def whole_set(
+    network: Network, blocks: Iterable[Sequence[Tensor]], *, values: bool = True
+) -> list[Linear]:
+    """What each view makes of all samples, given as blocks of standardised features.
+
+    Who only wants to know who attends to whom needs no ``values``, which are the most.
+    """
     views = network.view_networks
     parts: list[list[Linear]] = [[] for _ in views]
     for block in blocks:
         for part, view, h in zip(parts, views, block, strict=True):
-            part.append(view.linear(h))
+            linear = view.linear(h)
+            if not values:
+                linear = linear._replace(values=linear.keys[:, :0])
+            part.append(linear)
     return [concatenate(part) for part in parts]
 
 
