@@ -10,10 +10,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import torch
-
 from cache import Job
-from data import load
+from data import Split
 from per_set import measure_sets, parser_of
 from sagl.report.page import draw_count
 from sagl.report.saving import save
@@ -21,9 +19,7 @@ from sagl.search.count import ClusterCount
 from sagl.selection import estimate_n_clusters
 
 
-def run(job: Job) -> Job:
-    torch.set_num_threads(1)
-    split = load(Path(job["data"]), job["set"])
+def run(split: Split, job: Job) -> Job:
     start = time.process_time()
     found = estimate_n_clusters(split.train, random_state=job["seed"])
     seconds = time.process_time() - start

@@ -105,7 +105,7 @@ def run(directory: Path, job: Job) -> Job:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     split = load(directory, job["set"])
-    truth = np.load(directory / job["set"] / "train" / "labels.npy")
+    truth = split.train_labels
     find = of_sagl if job["method"] == "sagl" else partial(of_peer, job["method"])
     answer = find(split.train, split.n_clusters, job["seed"])
     right = is_right(truth, answer.labels)

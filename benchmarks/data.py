@@ -33,6 +33,7 @@ class Split(NamedTuple):
     test: Views
     test_labels: NDArray[Any]
     n_clusters: int
+    train_labels: NDArray[Any]
 
 
 def all_views(directory: Path) -> dict[str, list[str]]:
@@ -56,8 +57,8 @@ def load(directory: Path, name: str, views: Sequence[str] | None = None) -> Spli
         part: Views({v: np.load(root / part / f"{v}.npy") for v in wanted})
         for part in ("train", "test")
     }
-    labels = np.load(root / "test" / "labels.npy")
-    return Split(parts["train"], parts["test"], labels, meta["classes"])
+    train, test = (np.load(root / part / "labels.npy") for part in ("train", "test"))
+    return Split(parts["train"], parts["test"], test, meta["classes"], train)
 
 
 def _meta(directory: Path, name: str) -> dict[str, Any]:

@@ -13,28 +13,25 @@ with it, each scored on all test samples:
 * mean imputation: training and test samples get the mean of the training samples that
   have the view.
 
-Runs are kept in benchmarks/runs/missing_views.jsonl.gz by set, seed, gap, way and
-revision, and what is there is not measured again. ``--minutes 0`` prints what is kept.
+Of sets with more than 2,000 training samples so many are drawn, by seed. Runs are kept
+in benchmarks/runs/missing_views.jsonl.gz by set, seed, gap, way and revision, and what
+is there is not measured again. ``--minutes 0`` prints what is kept.
 """
 
 from __future__ import annotations
 
-import argparse
-import math
-import warnings
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from cache import TABLES, Job, measure
-from data import DEFAULT_VIEWS, by_size, load
+from cache import TABLES, Job
+from data import Split, by_size
+from per_set import measure_sets, parser_of
 from sagl import SAGL, Views
 from sagl.evaluation.metrics import clustering_accuracy, nmi
 
+ROWS = 2_000  # training samples, at most
 TABLE = TABLES / "missing_views.jsonl.gz"
 ONE, ALL = "one view", "all views"
 SHARES = (0.1, 0.3, 0.5)
@@ -80,11 +77,8 @@ def with_means(views: Views, train: Views) -> Views:
     return Views(arrays)
 
 
-def run(directory: Path, job: Job) -> Job:
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    split, seed = load(directory, job["set"]), job["seed"]
-    train, test, C = split.train, split.test, split.n_clusters
+def run(split: Split, job: Job) -> Job:
+    seed, train, test, C = job["seed"], split.train, split.test, split.n_clusters
     if job["which"] is not None:
         of = len(train.names), job["which"], job["share"]
         train = without(train, gaps(len(train), *of, seed))
@@ -105,20 +99,15 @@ def run(directory: Path, job: Job) -> Job:
     }
 
 
-def jobs_of(sets: Sequence[str], seeds: int) -> list[Job]:
-    """Every fit, one seed of a set after the other."""
-    common = {"which": None, "share": 0.0, "way": THERE}
-    jobs = []
-    for name in sets:
-        for seed in range(seeds):
-            jobs.append({"set": name, "seed": seed, **common})
-            jobs += [
-                {"set": name, "seed": seed, "which": which, "share": share, "way": way}
-                for which in (ALL, ONE)
-                for share in reversed(SHARES)
-                for way in WAYS
-            ]
-    return jobs
+def variants() -> list[Job]:
+    """What is measured of a set: without gaps, and every gap dealt with every way."""
+    whole = {"which": None, "share": 0.0, "way": THERE}
+    return [whole] + [
+        {"which": which, "share": share, "way": way}
+        for which in (ALL, ONE)
+        for share in reversed(SHARES)
+        for way in WAYS
+    ]
 
 
 def table(results: Sequence[Job], sets: Sequence[str]) -> str:
@@ -187,22 +176,9 @@ def _cell(results: Sequence[Job]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--sets", nargs="+", default=list(DEFAULT_VIEWS))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=math.inf)
-    options = parser.parse_args()
+    options = parser_of(__doc__, str(TABLE), "seeds", 5).parse_args()
+    results = measure_sets(options, run, variants(), ROWS)
     sets = by_size(options.data, options.sets)
-    jobs = jobs_of(sets, options.seeds)
-    results = measure(
-        jobs,
-        partial(run, options.data),
-        TABLE,
-        options.jobs,
-        minutes=options.minutes,
-    )
     print(f"\n{table(results, sets)}\n\n{against(results)}")
 
 

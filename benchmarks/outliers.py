@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from cache import Job
-from data import load
+from data import Split
 from per_set import measure_sets, parser_of
 from sagl import SAGL, Views
 from sagl.clusters.outliers import disagreement, filled, outlier_scores
@@ -34,11 +33,9 @@ PLANTED = 20  # one in so many samples is copied
 USED = "5 nearest anchors"
 
 
-def run(job: Job) -> Job:
-    torch.set_num_threads(1)
-    directory, name, seed = Path(job["data"]), job["set"], job["seed"]
-    split = load(directory, name)
-    truth = np.load(directory / name / "train" / "labels.npy")
+def run(split: Split, job: Job) -> Job:
+    seed = job["seed"]
+    truth = split.train_labels
     classes = np.random.default_rng(0).permutation(np.unique(truth))
     left_out = classes[seed % len(classes)]
     model = SAGL(split.n_clusters - 1, random_state=seed)
@@ -128,9 +125,7 @@ def main() -> None:
     options = parser.parse_args()
     results = measure_sets(options, run)
     sets = options.sets
-    scores = [
-        k for k in results[0] if k[0] not in "rp" and k not in ("data", "set", "seed")
-    ]
+    scores = [k for k in results[0] if k[0] not in "rp" and k not in ("set", "seed")]
     mean = {
         what: {s: np.mean([r[what] for r in results if r["set"] == s]) for s in sets}
         for what in scores

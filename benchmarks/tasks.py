@@ -63,8 +63,7 @@ def task(directory: Path, number: int) -> Task:
     name = list(sets)[number % len(sets)]
     views = _views(sets[name], rng)
     split = load(directory, name, views)
-    labels = np.load(directory / name / "train" / "labels.npy")
-    classes, labels = np.unique(labels, return_inverse=True)
+    classes, labels = np.unique(split.train_labels, return_inverse=True)
     test_labels = np.searchsorted(classes, split.test_labels)
     n = min(int(rng.choice(SIZES)), len(labels))
     kept = _classes(len(classes), n, rng)

@@ -64,6 +64,31 @@ def test_more_of_the_same_makes_no_cluster(stream, with_old):
     assert told.n_new == 80
 
 
+@pytest.mark.parametrize("with_old", [False, True])
+def test_much_more_of_one_cluster_makes_none(stream, with_old):
+    model, views, labels, first, _ = stream
+    rng = np.random.default_rng(1)
+    of_one = first[labels[first] == 2]
+    rows = np.concatenate([of_one, of_one, first[rng.permutation(len(first))[:30]]])
+    again = {k: h + 0.2 * rng.normal(size=h.shape) for k, h in views[rows].items()}
+    told = model.update(again, views[first] if with_old else None).update_
+    assert told.new_clusters == ()
+
+
+@pytest.mark.parametrize("with_old", [False, True])
+def test_classes_that_appear_together_are_clusters_of_their_own(with_old):
+    views, labels = clustered_views(360, n_clusters=6, seed=2)
+    first = np.flatnonzero((labels < 3) & (np.arange(360) < 240))
+    rest = np.setdiff1d(np.arange(360), first)
+    model = SAGL(3, random_state=0).fit(views[first])
+    new = model.update(views[rest], views[first] if with_old else None)
+    found = new.labels_[-len(rest) :]
+    assert len(new.update_.new_clusters) == 3
+    for k in (3, 4, 5):
+        assert len(set(found[labels[rest] == k])) == 1
+    assert len(set(found[labels[rest] >= 3])) == 3
+
+
 def test_predictions_do_not_depend_on_company_and_come_back_from_disk(stream, tmp_path):
     model, views, _, _, rest = stream
     new = model.update(views[rest], ids=[f"r{row}" for row in rest])

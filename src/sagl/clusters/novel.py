@@ -3,15 +3,19 @@
 Earlier samples stay in their clusters, or go to a new one: so it is new samples that
 decide. What may be a new cluster is the half of a cluster (2-means) in which most are
 new, and new samples among whose nearest neighbours hardly any was there before. Each
-is annealed together with all that is there; the best one is kept if views and
-neighbours then tell more of the clusters, per entropy (``search.evidence``): a cluster
-that is told apart no better than by chance costs more than it tells. Then the next one
-is looked for.
+is annealed together with all that is there. It is kept if new samples are much more
+frequent in it than beside it, in the clusters that its samples come from, and if
+regressions know its samples as such: that there is more of an old cluster than before
+makes none, nor that an old cluster could be two. Then the next one is looked for.
+
+Several at once may have been found as one. Last, new clusters are cut in halves as long
+as views and neighbours then tell more of the clusters, per entropy
+(``search.evidence``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -28,6 +32,8 @@ LEAST = 8  # new samples that make a cluster
 _NEAREST = 5  # neighbours that say how new the place of a sample is
 _TRIED = 4  # candidates for each new cluster
 _STEPS = 15  # of annealing them
+_OFTENER = 3.0  # times as many new samples per old one as beside it
+_NATS = 4.0  # so much by chance in one of 200 clusters: likelihood ratio, χ² of 8
 
 Hold = Callable[[Tensor, int], Constraints]  # given labels and how many clusters
 
@@ -55,18 +61,32 @@ def grown(
         kept = reanneal(space, start, n, sizes=sizes, held=held, steps=steps)
         return Grown(kept, n, evidence(space, kept, n))
 
+    def with_one_more(now: Grown, starts: Sequence[Tensor]) -> list[Grown]:
+        n = now.n_clusters
+        found = [
+            annealed(now.labels.index_fill(0, rows, n), n + 1, _STEPS)
+            for rows in starts
+        ]
+        return [each for each in found if _is_cluster(space, each, n_clusters, is_new)]
+
     lonely = _lonely(space, is_new)
     best = annealed(labels, n_clusters, _STEPS)
     while True:
-        n = best.n_clusters
-        found = [
-            annealed(best.labels.index_fill(0, rows, n), n + 1, _STEPS)
-            for rows in _candidates(space, best, n_clusters, is_new, lonely)
+        starts = _candidates(space, best, n_clusters, is_new, lonely)
+        told = [
+            (_novelty(best, each, is_new), each) for each in with_one_more(best, starts)
         ]
-        fit = [each for each in found if _whole(each, n_clusters, is_new)]
-        if not fit:
+        if not told:
             break
-        better = max(fit, key=lambda each: each.evidence.value)
+        nats, better = max(told, key=lambda each: each[0])
+        if nats < _NATS:
+            break
+        best = better
+    while True:
+        found = with_one_more(best, _halves(space, best, n_clusters, is_new))
+        if not found:
+            break
+        better = max(found, key=lambda each: each.evidence.value)
         if better.evidence.value <= best.evidence.value:
             break
         best = better
@@ -80,24 +100,37 @@ def grown(
 def _candidates(
     space: Space, now: Grown, before: int, is_new: Tensor, lonely: Tensor
 ) -> list[Tensor]:
-    """Samples that may be a new cluster, the most promising first."""
+    """Samples of old clusters that may be a new one, the most promising first."""
+    found = []
+    for rows, rest in _cuts(space, now, range(before), is_new):
+        share = is_new[rows].float().mean() - is_new[rest].float().mean()
+        found.append((float(share), rows))
+    found.sort(key=lambda each: -each[0])
+    best = [rows for excess, rows in found if excess > 0][: _TRIED - 1]
+    alone = torch.nonzero(lonely & (now.labels < before)).flatten()
+    return [*best, alone] if len(alone) >= LEAST else best
+
+
+def _halves(space: Space, now: Grown, before: int, is_new: Tensor) -> list[Tensor]:
+    """One half of each new cluster."""
+    new = range(before, now.n_clusters)
+    return [rows for rows, _ in _cuts(space, now, new, is_new)][::2]
+
+
+def _cuts(
+    space: Space, now: Grown, clusters: Iterable[int], is_new: Tensor
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Each half of these clusters that has enough new samples, and the other half."""
     x = space.side_by_side(space.views)
-    found: list[tuple[float, Tensor]] = []
-    for k in range(now.n_clusters):
+    for k in clusters:
         members = torch.nonzero(now.labels == k).flatten()
         if int(is_new[members].sum()) < LEAST:
             continue
         second = halved(x[members])
         for side in (second, ~second):
             rows, rest = members[side], members[~side]
-            if int(is_new[rows].sum()) < LEAST or len(rest) == 0:
-                continue
-            share = float(is_new[rows].float().mean())
-            found.append((share - float(is_new[rest].float().mean()), rows))
-    found.sort(key=lambda each: -each[0])
-    best = [rows for excess, rows in found if excess > 0][: _TRIED - 1]
-    alone = torch.nonzero(lonely & (now.labels < before)).flatten()
-    return [*best, alone] if len(alone) >= LEAST else best
+            if int(is_new[rows].sum()) >= LEAST and len(rest) > 0:
+                yield rows, rest
 
 
 def _lonely(space: Space, is_new: Tensor) -> Tensor:
@@ -107,6 +140,50 @@ def _lonely(space: Space, is_new: Tensor) -> Tensor:
     earlier = multiply(near, (~is_new).float()[:, None])[:, 0]
     found: Tensor = is_new & (earlier < (~is_new).float().mean() / 2)
     return found
+
+
+def _novelty(now: Grown, then: Grown, is_new: Tensor) -> float:
+    """Nats by which the last cluster tells new samples from old; 0 if not by enough.
+
+    That is the likelihood ratio of clusters with it and without. It must hold more new
+    samples per old one than the clusters, as they are now, that its new samples were
+    in: else there is only more of what was there.
+    """
+    last = then.n_clusters - 1
+    inside = then.labels == last
+    shares = torch.bincount(now.labels[inside & is_new], minlength=last).double()
+    counts = _counts(then, is_new) + 0.5
+    per_old = counts[:, 1] / counts[:, 0]
+    beside = (shares / shares.sum()) @ per_old[:last]
+    if float(per_old[last]) < _OFTENER * float(beside):
+        return 0.0
+    return _told_of_time(_counts(then, is_new)) - _told_of_time(_counts(now, is_new))
+
+
+def _counts(found: Grown, is_new: Tensor) -> Tensor:
+    """Old and new samples of each cluster, (C, 2)."""
+    both = torch.stack([~is_new, is_new], dim=1).double()
+    return both.new_zeros(found.n_clusters, 2).index_add_(0, found.labels, both)
+
+
+def _told_of_time(counts: Tensor) -> float:
+    """Nats that clusters tell of which samples are new, up to what is always so."""
+    cells = torch.special.xlogy(counts, counts).sum()
+    sizes = counts.sum(dim=1)
+    return float(cells - torch.special.xlogy(sizes, sizes).sum())
+
+
+def _is_cluster(space: Space, found: Grown, before: int, is_new: Tensor) -> bool:
+    """Whether the last cluster is told apart, and all new ones have enough samples."""
+    if not _whole(found, before, is_new):
+        return False
+    last = found.n_clusters - 1
+    return _known(left_out(space, one_hot(found.labels, last + 1)), found, last) > 0.5
+
+
+def _known(p: Tensor, found: Grown, cluster: int) -> float:
+    """The share of a cluster that predictions p know as such."""
+    return float((p[found.labels == cluster].argmax(dim=1) == cluster).float().mean())
 
 
 def _whole(found: Grown, before: int, is_new: Tensor) -> bool:
@@ -147,10 +224,9 @@ def told_of(
     result = []
     for k in clusters:
         inside = labels == k
-        known = float((p[inside].argmax(dim=1) == k).float().mean())
         others = near.clone()
         others[:, k] = -torch.inf
         without = torch.where(inside, others.argmax(dim=1), labels)
         gain = found.evidence.information - evidence(space, without, C).information
-        result.append(Told(known, gain))
+        result.append(Told(_known(p, found, k), gain))
     return result
