@@ -10,6 +10,7 @@ removed or made to last: that is where halves could be left.
 from __future__ import annotations
 
 import contextlib
+import io
 import multiprocessing
 import os
 import signal
@@ -266,7 +267,11 @@ def _arm(fault: Fault) -> None:
 
 
 class Forking:
-    """``subprocess`` for runs of a study, which are forked instead of started."""
+    """``subprocess`` for runs of a study, which are forked instead of started.
+
+    With what they are to read in memory: were it a pipe, a fork of another thread at
+    the same time would hold it open, and each of the two wait for the other to end.
+    """
 
     PIPE, TimeoutExpired = subprocess.PIPE, subprocess.TimeoutExpired
 
@@ -274,25 +279,21 @@ class Forking:
         def __init__(self, words, *, env, stdin, stdout, stderr, text) -> None:
             assert words[1:3] == ["-m", "sagl.experiments.fit"]
             self.returncode: int | None = None
-            reading, self._order = os.pipe()
-            self.pid = os.fork()
-            if self.pid == 0:
-                os.close(self._order)
-                _run_of_study(words[3:], reading, stdout.fileno(), env)
-            os.close(reading)
+            self._begin = (words[3:], stdout.fileno(), env)
+            self._pid = 0
 
         def poll(self) -> int | None:
-            if self.returncode is None:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if self._pid and self.returncode is None:
+                pid, status = os.waitpid(self._pid, os.WNOHANG)
                 if pid:
                     self.returncode = os.waitstatus_to_exitcode(status)
             return self.returncode
 
         def communicate(self, order, timeout) -> None:
-            if order is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    os.write(self._order, order.encode())
-                os.close(self._order)
+            if not self._pid:
+                self._pid = os.fork()
+                if self._pid == 0:
+                    _run_of_study(order, *self._begin)
             until = time.monotonic() + timeout
             while self.poll() is None:
                 if time.monotonic() > until:
@@ -300,7 +301,7 @@ class Forking:
                 time.sleep(0.005)
 
         def kill(self) -> None:
-            os.kill(self.pid, signal.SIGKILL)
+            os.kill(self._pid, signal.SIGKILL)
 
         def wait(self) -> int | None:
             while self.poll() is None:
@@ -309,16 +310,15 @@ class Forking:
 
 
 def _run_of_study(
-    words: list[str], order: int, output: int, env: dict[str, str]
+    order: str, words: list[str], output: int, env: dict[str, str]
 ) -> None:
     code = 1
     end_with_parent(int(words[1]))
     try:
-        os.dup2(order, 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.environ.update(env)
-        sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
+        sys.stdin = io.StringIO(order)
         from sagl.experiments.fit import main
 
         main(words[0])
