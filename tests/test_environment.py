@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from sagl.environment import (
+    cores,
     default_workers,
     device_of_process,
     optional_module,
@@ -71,3 +72,11 @@ def test_devices(monkeypatch):
 def test_default_workers_leave_a_core():
     assert 0 <= default_workers({}) <= 8
     assert default_workers({"LOCAL_WORLD_SIZE": "100000"}) == 0
+
+
+def test_only_cores_that_may_be_used_count(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {3, 5}, raising=False)
+    assert cores() == 2
+    monkeypatch.delattr("os.sched_getaffinity")  # as on macOS
+    assert cores() == 64

@@ -74,12 +74,15 @@ def device_of_process(device: str, environment: Mapping[str, str] = os.environ) 
 
 def default_workers(environment: Mapping[str, str] = os.environ) -> int:
     """Worker processes per process: the cores that are left, at most eight."""
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
     beside = int(environment.get("LOCAL_WORLD_SIZE", "1"))
-    return max(0, min(8, cores // beside - 1))
+    return max(0, min(8, cores() // beside - 1))
+
+
+def cores() -> int:
+    """Those that this process may use, which a batch system may have restricted."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def share_of_process(

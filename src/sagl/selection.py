@@ -144,29 +144,14 @@ def estimate_n_clusters(
 
 
 class ViewSubset(NamedTuple):
-    """Some views, and the score, on all views, of the clusters found with them.
-
-    Examples
-    --------
-    >>> from sagl.search.score import Score
-    >>> from sagl.selection import ViewSubset
-    >>> ViewSubset(("dino", "clip"), Score(1.0, 0.5, 1.5)).names
-    ('dino', 'clip')
-    """
+    """Some views, and the score, on all views, of the clusters found with them."""
 
     names: tuple[str, ...]
     score: Score
 
 
 class ViewChoice(NamedTuple):
-    """The views to use, and all subsets that were tried, the best first.
-
-    Examples
-    --------
-    >>> from sagl.selection import ViewChoice
-    >>> ViewChoice(best=("dino", "clip"), tried=()).best
-    ('dino', 'clip')
-    """
+    """The views to use, and all subsets that were tried, the best first."""
 
     best: tuple[str, ...]
     tried: tuple[ViewSubset, ...]
@@ -188,16 +173,7 @@ def choose_views(
     gains a little by chance. The clusters that a subset finds are judged by
     ``label_free_score`` on all views, also on those that had no part in them.
 
-    Parameters
-    ----------
-    views : Views or what ``Views`` takes
-    n_clusters : int
-    max_samples : int, default=3000
-        Of more samples a random choice is looked at.
-    random_state : int, default=0
-    device : str, default="cpu"
-    progress : bool, default=False
-        Show a progress bar on stderr.
+    Parameters are those of :func:`estimate_n_clusters`.
 
     Examples
     --------

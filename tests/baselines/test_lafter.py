@@ -199,7 +199,7 @@ class TestTheContract:
             ({"smoothing": 1.0}, "smoothing must be at least 0 and below 1"),
             ({"learning_rate": 0.0}, "learning_rate must be above 0"),
             ({"text_encoder": None}, "text_encoder is missing"),
-            ({"text_encoder": len}, "class_names is missing"),
+            ({"text_encoder": len}, "class_names must be a list"),
             ({"view": "clip"}, "no view called 'clip' is as wide .* view0"),
             ({"image_encoder": "some/clip"}, r"needs both LaFTer\(image_encoder=...\)"),
             (

@@ -163,7 +163,7 @@ class TestTheContract:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"text_encoder": spelled}, "class_names is missing"),
+        ({"text_encoder": spelled}, "class_names must be a list"),
         ({"text_encoder": spelled, "class_names": ["cat"]}, "4 clusters need as many"),
         ({"class_names": NAMES}, "text_encoder is missing"),
         (
@@ -219,10 +219,10 @@ class TestPrompts:
     @pytest.mark.parametrize(
         ("names", "message"),
         [
-            (None, "class_names is missing"),
-            ("ab", "must be a list of names; got 'ab'"),
-            (["cat", " "], "must be a list of names"),
-            (["cat", 3], "must be a list of names"),
+            (None, "class_names must be a list of the name of every class"),
+            ("ab", "must be a list of .*; got 'ab'"),
+            (["cat", " "], "must be a list of the name of every class"),
+            (["cat", 3], "must be a list of the name of every class"),
             (["cat"], "2 clusters need as many class_names; got 1"),
         ],
     )
@@ -306,8 +306,8 @@ class TestEmbedding:
             (np.array([[1, np.nan], [1, 2]]), "zero, infinite or not numbers"),
             (np.array([[0, 0], [1, 2]]), "zero, infinite or not numbers"),
             (np.ones((2, 4)), "all equal"),
-            (lambda texts: np.ones((3, 4)), r"shape \(3, 4\) of 4 texts"),
-            (lambda texts: np.ones(4), r"shape \(4,\) of 4 texts"),
+            (lambda texts: np.ones((3, 4)), r"shape \(3, 4\); expected \(4, width\)"),
+            (lambda texts: np.ones(4), r"shape \(4,\); expected \(4, width\)"),
         ],
     )
     def test_says_what_is_wrong(self, encoder, message):

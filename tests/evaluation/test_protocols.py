@@ -261,7 +261,7 @@ class TestAll:
 
     @pytest.mark.parametrize("protocol", ["", "Batch", "honest", None])
     def test_an_unknown_protocol_is_refused(self, model, held_out, truth, protocol):
-        message = f"'inductive', 'transductive' or 'batch'; got {protocol!r}"
+        message = f"'inductive', 'transductive', 'batch'; got {protocol!r}"
         with pytest.raises(ValueError, match=message):
             evaluate(model, held_out, truth, protocol)
 

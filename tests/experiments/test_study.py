@@ -239,12 +239,3 @@ def test_json_holds_rows_and_runs(source, tmp_path, monkeypatch):
     assert record["protocol"] == "inductive"
     assert record["runs"][0]["seconds"] == 1.5
     assert not math.isnan(record["rows"][0]["mean"]["acc"])
-    assert module.RUNS == "runs"
-
-
-def test_only_cores_that_may_be_used_count(monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 64)
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {3, 5}, raising=False)
-    assert module._cores() == 2
-    monkeypatch.delattr("os.sched_getaffinity")  # as on macOS
-    assert module._cores() == 64

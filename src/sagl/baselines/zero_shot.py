@@ -72,13 +72,15 @@ class TextBaseline(Baseline):
     def _texts(self) -> list[list[str]]:
         """The texts that describe each class."""
         names = self.class_names
-        if names is None:
+        if (
+            names is None
+            or isinstance(names, str)
+            or not all(isinstance(name, str) and name.strip() for name in names)
+        ):
             raise ValueError(
-                "class_names is missing: give the name of every class, in order"
+                "class_names must be a list of the name of every class, in order; got "
+                f"{names!r}"
             )
-        named = (isinstance(name, str) and name.strip() for name in names)
-        if isinstance(names, str) or not all(named):
-            raise ValueError(f"class_names must be a list of names; got {names!r}")
         if len(names) != self.n_clusters:
             raise ValueError(
                 f"{self.n_clusters} clusters need as many class_names; got {len(names)}"
@@ -96,24 +98,19 @@ class TextBaseline(Baseline):
         if isinstance(encoder, str | Path):
             encoder = partial(_embed_texts, encoder, self.device_)
         if callable(encoder):
-            of_each = self._texts()
-            flat = list(chain.from_iterable(of_each))
-            counts = [len(of_class) for of_class in of_each]
-            embeddings = _as_tensor(encoder(flat))
-            if embeddings.ndim != 2 or len(embeddings) != len(flat):
-                raise ValueError(
-                    f"text_encoder made an array of shape {tuple(embeddings.shape)} of "
-                    f"{len(flat)} texts; expected ({len(flat)}, width)"
-                )
+            texts = self._texts()
+            counts = [len(of_class) for of_class in texts]
+            embeddings = _as_tensor(encoder(list(chain.from_iterable(texts))))
+            shape, form = embeddings.shape, f"({sum(counts)}, width)"
         else:
             embeddings = _as_tensor(encoder)
-            if embeddings.ndim not in (2, 3) or len(embeddings) != C:
-                raise ValueError(
-                    f"text_encoder is an array of shape {tuple(embeddings.shape)}; "
-                    f"expected ({C}, width) or ({C}, texts per class, width)"
-                )
-            embeddings = embeddings.reshape(-1, embeddings.shape[-1])
-            counts = [len(embeddings) // C]
+            shape, form = embeddings.shape, f"({C}, width) or ({C}, texts, width)"
+            counts = [shape[1] if len(shape) == 3 else 1] * C
+            embeddings = embeddings.flatten(0, 1) if len(shape) == 3 else embeddings
+        if embeddings.ndim != 2 or len(embeddings) != sum(counts):
+            raise ValueError(
+                f"text_encoder gives an array of shape {tuple(shape)}; expected {form}"
+            )
         if not embeddings.isfinite().all() or (embeddings == 0).all(dim=1).any():
             raise ValueError("some text embeddings are zero, infinite or not numbers")
         if len(embeddings) > 1 and (embeddings == embeddings[0]).all():

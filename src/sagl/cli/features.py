@@ -193,7 +193,6 @@ def views(
     """
     from sagl.evaluation import cka
     from sagl.features.split import read_input
-    from sagl.progress import progress
     from sagl.selection import choose_views
 
     if out is not None:
@@ -215,9 +214,7 @@ def views(
     size = cka.suitable_batch_size(given) if batch_size is None else batch_size
     if clusters is None and size is None:
         refuse_idle("all rows are compared at once", "seed")
-    total = cka.rows_to_read(given, size)
-    with progress(total, "comparing", "rows", show=not quiet) as bar:
-        matrix = cka.cka_matrix(given, batch_size=size, seed=seed, progress=bar.update)
+    matrix = cka.cka_matrix(given, batch_size=size, seed=seed, progress=not quiet)
     choice = None
     if clusters is not None:
         chosen = choose_views(given, clusters, random_state=seed, progress=not quiet)

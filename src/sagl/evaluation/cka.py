@@ -17,7 +17,7 @@ of each batch is unbiased, so their mean tends to the exact one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
@@ -25,22 +25,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sagl.checks import integer
+from sagl.progress import Bar
+from sagl.progress import progress as show_progress
 from sagl.views import Views
 
 __all__ = [
-    "THRESHOLDS",
-    "PairVerdict",
-    "cka_matrix",
-    "debiased_cka",
-    "judge_views",
-    "rows_to_read",
-    "suitable_batch_size",
-    "with_all_views",
+    *("THRESHOLDS", "PairVerdict", "cka_matrix", "debiased_cka", "judge_views"),
+    *("suitable_batch_size", "with_all_views"),
 ]
 
 Float = NDArray[np.float64]
 Verdict = Literal["repeat", "overlap", "complement", "unrelated"]
-Progress = Callable[[int], Any]  # called with the number of rows just done
 
 _LEAST_ROWS = 4  # HSIC divides by n − 3
 _BLOCK_VALUES = 1 << 22  # held at once when rows are read in blocks
@@ -65,9 +61,8 @@ def cka_matrix(
     views: Views,
     *,
     batch_size: int | Literal["auto"] | None = None,
-    passes: int = 1,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: bool = False,
 ) -> Float:
     """Debiased linear CKA between every pair of views, (L, L), ones on the diagonal.
 
@@ -80,11 +75,8 @@ def cka_matrix(
         None takes all rows at once, exactly. A number averages HSIC over random
         batches of so many rows or a few more. "auto" does that beyond 50,000 rows
         or 4,096 columns, with batches of 512.
-    passes : int, default=1
-        How often every row takes part in a batch.
-    progress : callable, optional
-        Told the number of rows after each piece of work; in total
-        :func:`rows_to_read`.
+    progress : bool, default=False
+        Show a progress bar on stderr.
 
     Examples
     --------
@@ -106,16 +98,14 @@ def cka_matrix(
         )
     if batch_size == "auto":
         batch_size = suitable_batch_size(views)
-    report = progress or (lambda rows: None)
-    if batch_size is None:
-        hsic = _exact(views, report)
-    elif batch_size < _LEAST_ROWS or passes < 1:
-        raise ValueError(
-            f"batch_size must be at least {_LEAST_ROWS} and passes at least 1; got "
-            f"{batch_size} and {passes}"
-        )
-    else:
-        hsic = _batched(views, batch_size, passes, seed, report)
+    if batch_size is not None:
+        integer("batch_size", batch_size, _LEAST_ROWS)
+    total = len(views) * (2 if batch_size is None else 1)  # exact: means first
+    with show_progress(total, "comparing", "rows", show=progress) as bar:
+        if batch_size is None:
+            hsic = _exact(views, bar)
+        else:
+            hsic = _batched(views, batch_size, seed, bar)
     return _normalized(hsic, views)
 
 
@@ -132,18 +122,13 @@ def suitable_batch_size(views: Views) -> int | None:
     return None if small else min(_BATCH_ROWS, len(views))
 
 
-def rows_to_read(views: Views, batch_size: int | None, passes: int = 1) -> int:
-    """How many rows ``progress`` of :func:`cka_matrix` will have been told of."""
-    return len(views) * (2 if batch_size is None else passes)  # exact: means first
-
-
-def _exact(views: Views, report: Progress) -> Float:
+def _exact(views: Views, bar: Bar) -> Float:
     n, L = len(views), len(views.names)
     means = [np.zeros(width) for width in views.widths]
     for block in _blocks(views):
         for mean, h in zip(means, block, strict=True):
             mean += h.sum(axis=0) / n
-        report(len(block[0]))
+        bar.update(len(block[0]))
     products = {  # XᵀY of views i ≤ j
         (i, j): np.zeros((views.widths[i], views.widths[j]))
         for i in range(L)
@@ -157,30 +142,26 @@ def _exact(views: Views, report: Progress) -> Float:
         k = np.stack([(x * x).sum(axis=1) for x in centred])  # (L, rows)
         norms_products += k @ k.T
         norms += k.sum(axis=1)
-        report(len(block[0]))
+        bar.update(len(block[0]))
     cross = np.zeros((L, L))
     for (i, j), product in products.items():
         cross[i, j] = cross[j, i] = np.vdot(product, product)
     return _hsic(cross, norms_products, norms, n)
 
 
-def _batched(
-    views: Views, batch_size: int, passes: int, seed: int, report: Progress
-) -> Float:
+def _batched(views: Views, batch_size: int, seed: int, bar: Bar) -> Float:
     """The mean of HSIC over random batches; here the b × b matrices are the cheap way.
 
     Each view's matrix is computed once, and a pair costs b² only. Batches are random
     because files are often sorted, and within one class little is left to compare.
     """
-    n = len(views)
-    rng = np.random.default_rng(seed)
-    n_batches = max(1, n // batch_size)
+    n_batches = max(1, len(views) // batch_size)
+    order = np.random.default_rng(seed).permutation(len(views))
     total = np.zeros((len(views.names),) * 2)
-    for _ in range(passes):
-        for rows in np.array_split(rng.permutation(n), n_batches):
-            total += _batch_hsic(views.take(rows))
-            report(len(rows))
-    return total / (passes * n_batches)
+    for rows in np.array_split(order, n_batches):
+        total += _batch_hsic(views.take(rows))
+        bar.update(len(rows))
+    return total / n_batches
 
 
 def _batch_hsic(features: Sequence[NDArray[Any]]) -> Float:

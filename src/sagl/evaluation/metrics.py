@@ -3,10 +3,6 @@
 Labels are used here and nowhere before: nothing that trains or chooses a model calls
 this module. Classes and clusters may be named by whole numbers or by strings, and
 their numbers need not be equal.
-
-Scores are scikit-learn's where it has them, but for the adjusted mutual information: of
-a million samples in a thousand clusters its takes 26 seconds, ours 0.2, and the two
-agree to 1e-9, the digits that scikit-learn's has (scikit-learn 1.9, one thread).
 """
 
 from __future__ import annotations
@@ -18,26 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array, csr_array, diags_array, hstack
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
-from scipy.special import xlog1py
-from scipy.stats import entropy
 from sklearn.metrics import (
+    adjusted_mutual_info_score,
     adjusted_rand_score,
-    mutual_info_score,
     normalized_mutual_info_score,
 )
 from sklearn.metrics.cluster import contingency_matrix
 
 __all__ = [
-    "ami",
-    "ari",
-    "balanced_accuracy",
-    "clustering_accuracy",
-    "clustering_scores",
-    "expected_information",
-    "match_clusters",
-    "n_clusters_found",
-    "nmi",
-    "purity",
+    *("ami", "ari", "balanced_accuracy", "clustering_accuracy", "clustering_scores"),
+    *("match_clusters", "n_clusters_found", "nmi", "purity"),
 ]
 
 Label = int | str
@@ -45,10 +31,6 @@ Label = int | str
 # Up to this many cells (128 MiB of float64) the dense solver is used: it is quicker
 # than the sparse one unless the table is nearly empty.
 _MAX_DENSE_CELLS = 2**24
-# Of expected_information: pairs of sizes worked on at once, which stay in the
-# processor's cache, and how much less likely than the mode a term is left out.
-_PAIRS_AT_ONCE = 2**14
-_NEGLIGIBLE = 1e-25
 
 
 class Coded(NamedTuple):
@@ -195,7 +177,8 @@ def ami(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     >>> ami(["cat", "cat", "dog", "dog"], [1, 1, 0, 0])
     1.0
     """
-    return _ami(_contingency(*coded_pair(y_true, y_pred)))
+    true, pred = coded_pair(y_true, y_pred)
+    return float(adjusted_mutual_info_score(true.codes, pred.codes))
 
 
 def ari(y_true: ArrayLike, y_pred: ArrayLike) -> float:
@@ -226,7 +209,8 @@ def n_clusters_found(y_pred: ArrayLike) -> int:
 def clustering_scores(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:
     """All the scores of this module, with the matching solved once.
 
-    A million samples in a thousand clusters take a few seconds.
+    A million samples in a thousand clusters take half a minute, nearly all of it for
+    the adjusted mutual information; a hundred thousand take two seconds.
 
     Examples
     --------
@@ -241,7 +225,7 @@ def clustering_scores(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:
         "acc": _accuracy(table, pairs),
         "nmi": nmi(true.codes, pred.codes),
         "ari": ari(true.codes, pred.codes),
-        "ami": _ami(table),
+        "ami": ami(true.codes, pred.codes),
         "purity": _purity(table),
         "balanced_acc": _mean_recall(table, pairs),
         "n_clusters": len(pred.names),
@@ -304,64 +288,3 @@ def _mean_recall(table: csr_array, pairs: _Pairs) -> float:
 
 def _purity(table: csr_array) -> float:
     return float(table.max(axis=0).sum() / table.sum())
-
-
-def _ami(table: csr_array) -> float:
-    n_rows, n_columns = table.shape
-    if table.nnz == n_rows == n_columns:
-        return 1.0  # the same partition; if all are single samples, 0 / 0 below
-    rows, columns = table.sum(axis=1), table.sum(axis=0)
-    expected = expected_information(rows, columns)
-    information = mutual_info_score(None, None, contingency=table)
-    largest = (entropy(rows) + entropy(columns)) / 2
-    return float((information - expected) / (largest - expected))
-
-
-def expected_information(class_sizes: ArrayLike, cluster_sizes: ArrayLike) -> float:
-    """Mean mutual information (in nats) of random clusterings of the given sizes.
-
-    Dealt out at random, a class of ``a`` samples and a cluster of ``b`` share ``k`` of
-    all ``n`` with hypergeometric probability ``P(k)`` and mean ``m = a b / n``; the
-    result is the sum of ``P(k) (k log(k / m) - k + m) / n`` (Vinh, Epps and Bailey,
-    JMLR 11, 2010; ``m - k`` adds nothing on average, and keeps terms from cancelling),
-    exact to 1e-12. It is taken over pairs of sizes, not of clusters. Probabilities are
-    relative to that of the mode, from which the sum goes both ways.
-    """
-    a, a_counts = np.unique(class_sizes, return_counts=True)
-    b, b_counts = np.unique(cluster_sizes, return_counts=True)
-    n, total = int(a @ a_counts), 0.0
-    rows = max(1, _PAIRS_AT_ONCE // len(b))
-    for i in range(0, len(a), rows):  # sorted: sums of a part are about equally long
-        block = a[i : i + rows, None].astype(float)
-        terms = _expected_divergence(block, b.astype(float), n)
-        total += float(a_counts[i : i + rows] @ terms @ b_counts)
-    return total / n
-
-
-def _expected_divergence(
-    a: NDArray[np.float64], b: NDArray[np.float64], n: int
-) -> NDArray[np.float64]:
-    """Mean of ``k log(k / m) - k + m`` for each pair of sizes, (rows, 1) by (columns,).
-
-    Where the range of k ends, p becomes zero and stays zero.
-    """
-
-    def divergence(k: NDArray[np.float64]) -> NDArray[np.float64]:
-        # Exact also where k and the mean are large and close.
-        excess = k - mean
-        return np.asarray(xlog1py(k, excess / mean) - excess)
-
-    mean = a * b / n
-    mode = (a + 1) * (b + 1) // (n + 2)
-    mass, total = np.ones_like(mean), divergence(mode)
-    for step in (1, -1):
-        k, p = mode, np.ones_like(mean)
-        while p.max() > _NEGLIGIBLE:
-            if step == 1:
-                p = p * ((a - k) * (b - k)) / ((k + 1) * (n - a - b + k + 1))
-            else:
-                p = p * (k * (n - a - b + k)) / ((a - k + 1) * (b - k + 1))
-            k = k + step
-            mass += p
-            total += p * divergence(np.maximum(k, 0))
-    return total / mass

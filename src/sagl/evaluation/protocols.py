@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from sagl.checks import check_choice, integer
 from sagl.evaluation.metrics import clustering_scores, coded
 from sagl.nn.inference import transductive_probabilities
 from sagl.nn.network import Network
@@ -68,12 +69,17 @@ def evaluate(
     --------
     >>> from sklearn.datasets import make_blobs
     >>> from sagl import SAGL
-    >>> from sagl.evaluation import evaluate
+    >>> from sagl.evaluation import evaluate, predict_in_batches, predict_transductive
     >>> X, y = make_blobs(200, n_features=8, centers=3, random_state=0)
     >>> views = {"left": X[:, :4], "right": X[:, 4:]}
     >>> model = SAGL(n_clusters=3, refine=False, steps=50, random_state=0).fit(views)
     >>> evaluate(model, views, y)["acc"] > 0.9
     True
+    >>> predict_transductive(model, views).shape
+    (200,)
+    >>> by_class = np.argsort(y)  # an order that leaks labels
+    >>> predict_in_batches(model, views, batch_size=100, order=by_class).shape
+    (200,)
     """
     views = model.check_views(X)
     shape = np.shape(y_true)
@@ -85,40 +91,39 @@ def evaluate(
     kept = ~model.was_corrected(views)
     if not kept.any():
         raise ValueError("all samples were corrected: there is nothing to score")
-    left_out = {} if kept.all() else {"n_left_out": int((~kept).sum())}
+    check_choice("protocol", protocol, ProtocolName)
+
+    def scores(predicted: Labels) -> dict[str, Any]:
+        return clustering_scores(labels[kept], predicted[kept])
+
+    more: dict[str, Any] = {} if kept.all() else {"n_left_out": int((~kept).sum())}
     if protocol == "inductive":
-        predicted = model.predict(views)
-    elif protocol == "transductive":
+        return {"protocol": protocol, **scores(model.predict(views)), **more}
+    if protocol == "transductive":
         predicted = predict_transductive(model, views)
-    elif protocol == "batch":
-        size = model.settings_.batch_size if batch_size is None else batch_size
-        if size < 1:
-            raise ValueError(f"batch_size must be at least 1; got {size}")
-        scores = _evaluate_batches(model, views, labels, size, random_state, kept)
-        return scores | left_out
-    else:
-        raise ValueError(
-            f"protocol must be 'inductive', 'transductive' or 'batch'; got {protocol!r}"
-        )
-    scores = clustering_scores(labels[kept], predicted[kept])
-    return {"protocol": protocol, **scores, **left_out}
+        return {"protocol": protocol, **scores(predicted), **more}
+    size = model.settings_.batch_size if batch_size is None else batch_size
+    integer("batch_size", size, 1)
+    by_class = np.argsort(labels, kind="stable")
+    shuffled = np.random.default_rng(random_state).permutation(len(views))
+    by_order, usual = (
+        scores(predict_in_batches(model, views, size, order))
+        for order in (by_class, shuffled)
+    )
+    return {
+        "protocol": protocol,
+        **usual,
+        "sorted": by_order,
+        "gap": by_order["acc"] - usual["acc"],
+        "batch_size": size,
+        "note": "predictions of this protocol depend on the order of the samples",
+        **more,
+    }
 
 
 def predict_transductive(model: FittedModel, X: Any) -> Labels:
-    """Clusters by one graph over all given samples.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from sagl import SAGL
-    >>> from sagl.evaluation import predict_transductive
-    >>> X, y = make_blobs(200, n_features=8, centers=3, random_state=0)
-    >>> views = {"left": X[:, :4], "right": X[:, 4:]}
-    >>> model = SAGL(n_clusters=3, refine=False, steps=50, random_state=0).fit(views)
-    >>> predict_transductive(model, views).shape
-    (200,)
-    """
-    feed = _feed(model, model.check_views(X))
+    """Clusters by one graph over all given samples."""
+    feed = _feed(model, X)
     q = transductive_probabilities(model.network_, feed.in_order())
     return q.argmax(dim=1).cpu().numpy()
 
@@ -127,21 +132,8 @@ def predict_transductive(model: FittedModel, X: Any) -> Labels:
 def predict_in_batches(
     model: FittedModel, X: Any, batch_size: int, order: Labels | None = None
 ) -> Labels:
-    """Clusters by graphs inside consecutive batches of the given order.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_blobs
-    >>> from sagl import SAGL
-    >>> from sagl.evaluation import predict_in_batches
-    >>> X, y = make_blobs(200, n_features=8, centers=3, random_state=0)
-    >>> views = {"left": X[:, :4], "right": X[:, 4:]}
-    >>> model = SAGL(n_clusters=3, refine=False, steps=50, random_state=0).fit(views)
-    >>> by_class = np.argsort(y)  # an order that leaks labels
-    >>> predict_in_batches(model, views, batch_size=100, order=by_class).shape
-    (200,)
-    """
-    feed = _feed(model, model.check_views(X))
+    """Clusters by graphs inside consecutive batches of the given order."""
+    feed = _feed(model, X)
     order = np.arange(len(feed)) if order is None else order
     predicted = np.empty(len(feed), dtype=np.int64)
     for start in range(0, len(feed), batch_size):
@@ -151,30 +143,6 @@ def predict_in_batches(
     return predicted
 
 
-def _evaluate_batches(
-    model: FittedModel,
-    views: Views,
-    labels: NDArray[Any],
-    size: int,
-    seed: int,
-    kept: NDArray[np.bool_],
-) -> dict[str, Any]:
-    by_class = np.argsort(labels, kind="stable")
-    shuffled = np.random.default_rng(seed).permutation(len(views))
-    scores = {}
-    for name, order in (("sorted", by_class), ("shuffled", shuffled)):
-        predicted = predict_in_batches(model, views, size, order)
-        scores[name] = clustering_scores(labels[kept], predicted[kept])
-    return {
-        "protocol": "batch",
-        **scores["shuffled"],
-        "sorted": scores["sorted"],
-        "gap": scores["sorted"]["acc"] - scores["shuffled"]["acc"],
-        "batch_size": size,
-        "note": "predictions of this protocol depend on the order of the samples",
-    }
-
-
-def _feed(model: FittedModel, views: Views) -> Feed:
+def _feed(model: FittedModel, X: Any) -> Feed:
     device = next(model.network_.parameters()).device
-    return Feed(views, model.network_, device)
+    return Feed(model.check_views(X), model.network_, device)

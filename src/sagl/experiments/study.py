@@ -15,7 +15,6 @@ import importlib.util
 import io
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,7 @@ import numpy as np
 from sagl._version import PEERS_REVISION, REVISION
 from sagl.baselines.registry import METHODS, Method
 from sagl.checks import integer
+from sagl.environment import cores
 from sagl.estimator import SAGL
 from sagl.experiments.fit import Result, Task, read_result, run_apart
 from sagl.experiments.table import NEVER, Row, cells, markdown_table, rows_of, shown
@@ -187,7 +187,7 @@ class Study:
         Each of several processes does some of them; all must see ``out``.
         """
         deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
-        threads = max(1, _cores() // jobs)
+        threads = max(1, cores() // jobs)
 
         def work(task: Task) -> None:
             progress(task, self._run(task, threads, deadline))
@@ -353,10 +353,3 @@ class Study:
                     save(drawn, self.out / f"{name}.{form}")
                     names.append(f"{name}.{form}")
         return names
-
-
-def _cores() -> int:
-    """Those that this process may use, which a batch system may have restricted."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
