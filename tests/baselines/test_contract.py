@@ -2,7 +2,11 @@
 
 import inspect
 import json
+import math
+import os
 import re
+import sys
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -221,6 +225,64 @@ def test_refuses_bad_input(name, models, data):
         fitted(name, views[:3], labels[:3])
     with pytest.raises(ValueError, match="n_clusters must be a whole number"):
         clone(model).set_params(n_clusters=1).fit(views, labels)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_parameter_has_limits(name, data):
+    views, labels = data
+    model = METHODS[name]()
+    checked = [f.name for f in fields(model) if "check" in f.metadata]
+    for parameter in checked:
+        for bad in (-1, "x"):
+            asked = clone(model).set_params(**{parameter: bad})
+            with pytest.raises(ValueError, match=f"^{parameter} must be ") as refusal:
+                asked.fit(views, labels)
+            assert str(refusal.value).endswith(f"; got {bad!r}")
+            assert "\n" not in str(refusal.value)
+
+
+# Just outside of what they may be.
+OUTSIDE = [
+    *((TURTLE, "inner_steps", 1.5), (TURTLE, "gamma", math.nan)),
+    *((TURTLE, "learning_rate", 0.0), (TURTLE, "inner_learning_rate", math.inf)),
+    *((TURTLE, "steps", 0), (TURTLE, "normalize", "unit"), (TEMI, "normalize", "l2")),
+    *((TEMI, "heads", 0), (TEMI, "beta", 0.0), (TEMI, "temperature", math.nan)),
+    *((TEMI, "momentum", 1.0), (TEMI, "head", "conv"), (SCAN, "normalize", "l2")),
+    *((SCAN, "neighbours", 0), (ICCE, "rounds", 0), (ICCE, "kept", 0.0)),
+    *((CPP, "batch_size", 1), (CPP, "readout_samples", C - 1), (CPP, "groups", 1.5)),
+    *((CPP, "epsilon_squared", 0), (CPP, "temperature", 0.0), (CPP, "penalty", -0.1)),
+    *((GMM, "covariance", "round"), (GMM, "dimension", 0), (Spectral, "neighbours", 1)),
+]
+
+
+@pytest.mark.parametrize(("method", "parameter", "value"), OUTSIDE)
+def test_limits(method, parameter, value, data):
+    message = rf"^{parameter} must be .*; got {re.escape(repr(value))}$"
+    with pytest.raises(ValueError, match=message):
+        method(C, **{parameter: value}).fit(data[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [
+        (SCAN(10, random_state=0), 0.9),
+        (TEMI(10, heads=4, random_state=0), 0.85),
+        (TURTLE(10, steps=2000, random_state=0), 0.85),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_real_digits(model, least):
+    """Six hand-made views of handwritten digits; k-means reaches about 0.8."""
+    directory = os.environ.get("SAGL_DATA")
+    if directory is None or not (Path(directory) / "handwritten").is_dir():
+        pytest.skip("SAGL_DATA does not name a directory with the set handwritten")
+    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+    from data import load
+
+    split = load(Path(directory), "handwritten")
+    predicted = model.fit(split.train).predict(split.test)
+    assert clustering_accuracy(split.test_labels, predicted) > least
 
 
 def test_an_unfitted_model_says_so(data):

@@ -188,29 +188,6 @@ def test_refuses_to_estimate_from_nothing_or_other_views(views, fitted):
         fitted.estimate_n_clusters(views["wide"], [2, 3])
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("steps", 0, "steps must be a whole number of at least 1; got 0"),
-        ("warmup", -1, "warmup must be a whole number of at least 0; got -1"),
-        ("batch_size", 1, "batch_size must be a whole number of at least 2; got 1"),
-        ("groups", 1.5, "groups must be a whole number of at least 1; got 1.5"),
-        ("hidden", 0, "hidden must be a whole number of at least 1; got 0"),
-        ("dimension", 0, "dimension must be a whole number of at least 1; got 0"),
-        ("readout_samples", 3, "readout_samples must be a whole number of at least 4"),
-        ("epsilon_squared", 0, "epsilon_squared must be above 0 and finite; got 0"),
-        ("learning_rate", math.inf, "learning_rate must be above 0 and finite"),
-        ("temperature", 0.0, "temperature must be above 0 and finite; got 0.0"),
-        ("temperature", "cold", "temperature must be a number; got 'cold'"),
-        ("penalty", -0.1, "penalty must be at least 0 and finite; got -0.1"),
-    ],
-)
-def test_refuses_bad_parameters(views, name, value, message):
-    with pytest.raises(ValueError, match=message) as error:
-        CPP(4, **{name: value}).fit(views)
-    assert "\n" not in str(error.value)
-
-
 @pytest.mark.slow
 def test_real_features():
     """Six hand-made views of digits: CPP should come out near k-means or above it."""

@@ -102,13 +102,3 @@ def test_looks_on_the_way_are_those_of_temi(views):
     assert len(ours.curve) == len(theirs.curve) >= 2
     for (_, labels), (_, expected) in zip(ours.curve, theirs.curve, strict=True):
         assert np.array_equal(labels, expected)
-
-
-def test_bad_parameters_are_refused(views):
-    for bad, message in (
-        ({"rounds": 0}, "rounds must be a whole number of at least 1; got 0"),
-        ({"kept": 0.0}, "kept must be above 0"),
-        ({"heads": 0}, "heads must be a whole number of at least 1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ICCE(4, **bad).fit(views)

@@ -1,9 +1,6 @@
 """SCAN's clustering step: its loss against loops, and what it finds."""
 
 import itertools
-import os
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -132,37 +129,3 @@ def test_the_head_of_smallest_recent_loss_labels(views, monkeypatch):
     )
     assert next(calls) == 32
     assert not torch.equal(moved["weight"], still["weight"])
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"heads": 0}, "heads must be a whole number of at least 1; got 0"),
-        ({"neighbours": 0}, "neighbours must be a whole number of at least 1; got 0"),
-        ({"epochs": 0}, "epochs must be a whole number of at least 1; got 0"),
-        ({"batch_size": -3}, "batch_size must be a whole number of at least 1; got -3"),
-        (
-            {"entropy_weight": -1.0},
-            "entropy_weight must be at least 0 and finite; got -1.0",
-        ),
-        ({"normalize": "l2"}, "normalize must be one of"),
-    ],
-)
-def test_bad_parameters_are_refused(views, bad, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        SCAN(4, **bad).fit(views)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.slow
-def test_real_digits():
-    """Six hand-made views of handwritten digits; k-means reaches about 0.8."""
-    directory = os.environ.get("SAGL_DATA")
-    if directory is None or not (Path(directory) / "handwritten").is_dir():
-        pytest.skip("SAGL_DATA does not name a directory with the set handwritten")
-    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-    from data import load
-
-    split = load(Path(directory), "handwritten")
-    model = SCAN(10, random_state=0).fit(split.train)
-    assert clustering_accuracy(split.test_labels, model.predict(split.test)) > 0.9

@@ -1,10 +1,6 @@
 """TEMI: its loss against loops over heads, pairs and clusters, and what it finds."""
 
 import itertools
-import math
-import os
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -249,37 +245,3 @@ def test_the_teacher_labels_and_not_the_student(views):
 )
 def test_small_sets_get_small_batches(n, settings, expected):
     assert TEMI(4, **settings)._batch_size(n) == expected
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"heads": 0}, "heads must be a whole number of at least 1; got 0"),
-        ({"neighbours": 0}, "neighbours must be a whole number of at least 1; got 0"),
-        ({"epochs": 0}, "epochs must be a whole number of at least 1; got 0"),
-        ({"batch_size": -3}, "batch_size must be a whole number of at least 1; got -3"),
-        ({"beta": 0.0}, "beta must be above 0 and finite; got 0.0"),
-        ({"temperature": math.nan}, "temperature must be above 0 and finite; got nan"),
-        ({"momentum": 1.0}, "momentum must be at least 0 and below 1; got 1.0"),
-        ({"head": "conv"}, "head must be one of 'linear', 'mlp'; got 'conv'"),
-        ({"normalize": "l2"}, "normalize must be one of"),
-    ],
-)
-def test_bad_parameters_are_refused(views, bad, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        TEMI(4, **bad).fit(views)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.slow
-def test_real_digits():
-    """Six hand-made views of handwritten digits; k-means reaches about 0.8."""
-    directory = os.environ.get("SAGL_DATA")
-    if directory is None or not (Path(directory) / "handwritten").is_dir():
-        pytest.skip("SAGL_DATA does not name a directory with the set handwritten")
-    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-    from data import load
-
-    split = load(Path(directory), "handwritten")
-    model = TEMI(10, heads=4, random_state=0).fit(split.train)
-    assert clustering_accuracy(split.test_labels, model.predict(split.test)) > 0.85

@@ -1,8 +1,6 @@
 """TURTLE: its parts against slow versions, and what it finds."""
 
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from sagl import Views
 from sagl.baselines.turtle import TURTLE, Heads, label_loss, soft_labels
-from sagl.evaluation import clustering_accuracy, clustering_scores
+from sagl.evaluation import clustering_accuracy
 from sagl.nn.encoder import LinearEncoder
 from tests.conftest import clustered_views
 
@@ -287,45 +285,3 @@ def test_scores_are_the_mean_of_the_views(views):
         e = np.exp(z + model.state_[f"b.{i}"].double().numpy())
         q = q + e / e.sum(axis=1, keepdims=True) / 2
     assert model.decision_function(views) == pytest.approx(q, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"steps": 0}, "steps must be a whole number of at least 1; got 0"),
-        ({"inner_steps": 1.5}, "inner_steps must be a whole number .*; got 1.5"),
-        ({"batch_size": -1}, "batch_size must be a whole number .*; got -1"),
-        ({"gamma": -1.0}, "gamma must be at least 0 and finite; got -1.0"),
-        ({"gamma": math.nan}, "gamma must be at least 0 and finite; got nan"),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0 and finite; got 0.0"),
-        ({"inner_learning_rate": math.inf}, "inner_learning_rate must be .*; got inf"),
-        ({"normalize": "unit"}, "normalize must be one of 'none', 'center'"),
-    ],
-)
-def test_bad_parameters_are_refused(views, settings, message):
-    with pytest.raises(ValueError, match=message) as refusal:
-        TURTLE(4, **settings).fit(views)
-    assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.slow
-def test_digits_of_six_handmade_views():
-    place = os.environ.get("SAGL_DATA")
-    if not place:
-        pytest.skip("SAGL_DATA does not say where the real features are")
-    root = Path(place) / "handwritten"
-    if not root.is_dir():
-        pytest.skip(f"{root} is not there")
-    parts = {
-        part: Views(
-            {
-                path.stem: np.load(path)
-                for path in sorted((root / part).glob("*.npy"))
-                if path.stem != "labels"
-            }
-        )
-        for part in ("train", "test")
-    }
-    model = TURTLE(10, steps=2000, random_state=0).fit(parts["train"])
-    labels = np.load(root / "test" / "labels.npy")
-    assert clustering_scores(labels, model.predict(parts["test"]))["acc"] > 0.85

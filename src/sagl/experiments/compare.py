@@ -288,18 +288,18 @@ class Sensitivity(Study):
                 drawn[f"surface-{measure}"] = draw_sensitivity(
                     self.gammas, self.betas, values, measure=name
                 )
-        names = {"ACC": "acc", "NMI": "nmi", "ARI": "ari"}
-        names = names if self.labelled else {SCORE: "score"}
-        curves = {name: self.values("curve", m) for name, m in names.items()}
-        if all(np.isfinite(values).any() for values in curves.values()):
+        names, measure = {SCORE: "score"}, SCORE
+        if self.labelled:
+            names = {"ACC": "acc", "NMI": "nmi", "ARI": "ari"}
+            measure = "score with labels"
+        means, sd = (
+            {name: self.values("curve", m, of) for name, m in names.items()}
+            for of in ("mean", "sd")
+        )
+        if all(np.isfinite(values).any() for values in means.values()):
+            sd = {name: np.nan_to_num(values) for name, values in sd.items()}
             drawn["batch-sizes"] = draw_batch_sizes(
-                self.batch_sizes,
-                curves,
-                sd={
-                    name: np.nan_to_num(self.values("curve", m, "sd"))
-                    for name, m in names.items()
-                },
-                measure="score with labels" if self.labelled else SCORE,
+                self.batch_sizes, means, sd=sd, measure=measure
             )
         return drawn
 
@@ -318,18 +318,14 @@ class Sensitivity(Study):
         name, measure = ("ACC", "acc") if self.labelled else (SCORE, "score")
         own = self._own
         tried = {
-            f"γ × β at a batch size of {own.batch_size:,}": self.values(
-                "surface", measure
-            ),
-            f"batch sizes at γ = {own.gamma:g}, β = {own.beta:g}": self.values(
-                "curve", measure
-            ),
+            f"γ × β at a batch size of {own.batch_size:,}": "surface",
+            f"batch sizes at γ = {own.gamma:g}, β = {own.beta:g}": "curve",
         }
         return [
             f"{name} over {over}: {np.nanmin(values):.3f} to {np.nanmax(values):.3f}"
-            for over, values in tried.items()
+            for over, values in ((o, self.values(w, measure)) for o, w in tried.items())
             if np.isfinite(values).any()
-        ] + cautions(["gamma", "beta"], own.refine)
+        ] + cautions(["gamma", "beta"], [own])
 
 
 def _without_nan(values: NDArray[np.float64]) -> Any:

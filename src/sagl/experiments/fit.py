@@ -20,8 +20,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
@@ -72,13 +72,9 @@ def fit_run(
     what the samples are called in ``labels.csv``; ``source`` says where they are, in
     ``source.json``. Of several processes, the first one writes.
     """
-    refuse_existing_run(out)
-    with held(out, "run") if ranks().first else nullcontext():
-        refuse_existing_run(out)  # by whoever held it
+    with _writing(out):
         model.set_params(checkpoint_dir=out).fit(views)
-        weights = _graph(model, views, graph)
-        if ranks().first:
-            _save(model, out, weights, ids, source)
+        _save(model, views, out, graph, ids, source)
     return model
 
 
@@ -94,28 +90,34 @@ def write_fitted(
 
     ``views`` are those of its training samples.
     """
-    refuse_existing_run(out)
-    with held(out, "run"):
-        refuse_existing_run(out)
+    with _writing(out):
         (out / FILE_NAME).touch()  # if this is killed, its files may be written anew
-        _save(model, out, _graph(model, views, None), ids, source)
+        _save(model, views, out, None, ids, source)
 
 
-def _graph(model: SAGL, views: Views, wanted: bool | None) -> csr_matrix | None:
-    if wanted if wanted is not None else len(views) <= GRAPH_LIMIT:
-        graph: csr_matrix = model.attention_graph(views, together=True)
-        return graph
-    return None
+@contextmanager
+def _writing(out: Path) -> Iterator[None]:
+    """Keep other commands away from a directory that holds no run yet."""
+    refuse_existing_run(out)
+    with held(out, "run") if ranks().first else nullcontext():
+        refuse_existing_run(out)  # by whoever held it
+        yield
 
 
 def _save(
     model: SAGL,
+    views: Views,
     out: Path,
-    weights: csr_matrix | None,
+    graph: bool | None,
     ids: Sequence[str] | None,
     source: Mapping[str, Any] | None,
 ) -> None:
     """Write the run, and remove what was only needed to make it."""
+    weights: csr_matrix | None = None
+    if graph if graph is not None else len(views) <= GRAPH_LIMIT:
+        weights = model.attention_graph(views, together=True)
+    if not ranks().first:
+        return
     if weights is not None:
         with replacing(out / GRAPH) as temporary, temporary.open("wb") as file:
             save_npz(file, weights)

@@ -25,7 +25,7 @@ from sagl.experiments.study import SCORE, Study
 from sagl.experiments.table import Row, best_by_score, marked, shown
 from sagl.features.split import Part, Source
 from sagl.parameters import option_of, sagl_parameters
-from sagl.settings import without_effect
+from sagl.settings import Settings, without_effect
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,25 +38,24 @@ _BEST = "best by the score"
 Search = Literal["grid", "optuna"]
 
 
-def cautions(names: Iterable[str], refine: bool) -> list[str]:
-    """Which settings decide nothing, or not what they decide in the paper.
+_PAPERS_LOSS = ("gamma", "beta", "pseudo_label", "alignment")
 
-    ``refine`` says whether a search finds the clusters, as by the default recipe.
-    """
-    lines: dict[tuple[str, ...], str] = {
-        ("cluster_sizes",): "without effect: there is no search (refine=false)",
-    }
-    if refine:
-        lines = {
-            ("gamma", "beta", "pseudo_label", "alignment"): "of the paper's loss. Here "
-            "a search finds the clusters, and the loss trains its graph alone; --param "
-            "recipe=paper lets it find them",
-            ("tolerance", "patience"): "without effect: a search finds the clusters, "
-            "and its graph is trained for all its steps; --param refine=false leaves "
-            "the search out",
-        }
-    tried = {line: [n for n in names if n in part] for part, line in lines.items()}
-    return [f"{', '.join(found)}: {line}" for line, found in tried.items() if found]
+
+def cautions(names: Iterable[str], tried: Sequence[Settings]) -> list[str]:
+    """Which parameters decide nothing in all that is tried, or not what they should."""
+    idle = [without_effect(settings) for settings in tried]
+    searched = all(settings.refine for settings in tried)
+    lines: dict[str, list[str]] = {}
+    for name in names:
+        if all(name in of_one for of_one in idle):
+            lines.setdefault(f"without effect: {idle[0][name]}", []).append(name)
+        elif searched and name in _PAPERS_LOSS:
+            line = (
+                "of the paper's loss. Here a search finds the clusters, and the loss "
+                "trains its graph alone; --param recipe=paper lets it find them"
+            )
+            lines.setdefault(line, []).append(name)
+    return [f"{', '.join(found)}: {line}" for line, found in lines.items()]
 
 
 class Range(NamedTuple):
@@ -153,8 +152,8 @@ class Sweep(Study):
         points = [
             dict(zip(values, point, strict=True)) for point in product(*values.values())
         ]
-        searched = {self.resolved({**self.params, **point}).refine for point in points}
-        self._cautions = cautions(values, *searched) if len(searched) == 1 else []
+        tried = [self.resolved({**self.params, **point}) for point in points]
+        self._cautions = cautions(values, tried)
         for line in self._cautions:
             warnings.warn(line, stacklevel=2)
         for point in points if self._space is None else ():
@@ -238,17 +237,15 @@ class Sweep(Study):
             return ["no setting has a score yet", *self._cautions]
         best = ", ".join(f"{name} = {v}" for name, v in findings["best"].items())
         sentences = [f"best setting: {best} ({SCORE} {findings['best_score']:.3f})"]
-        known = findings.get("for_information_not_used")
-        if known:
+        if known := findings.get("for_information_not_used"):
             text = (
-                "for information, not used: its ACC is "
-                f"{known['best_acc_by_score']:.3f}, the highest of all "
-                f"{known['highest_acc']:.3f}"
+                "for information, not used: its ACC is {best_acc_by_score:.3f}, the "
+                "highest of all {highest_acc:.3f}"
             )
             if known["rank_correlation"] is not None:
-                rank = known["rank_correlation"]
-                text += f"; rank correlation between score and ACC {rank:.2f}"
-            sentences.append(text)
+                text += "; rank correlation between score and ACC "
+                text += "{rank_correlation:.2f}"
+            sentences.append(text.format(**known))
         return [*sentences, *self._cautions, f"to use it: {findings['command']}"]
 
 
@@ -288,16 +285,15 @@ def fit_command(part: Part, n_clusters: int, params: Mapping[str, Any]) -> str:
     else:
         words += [word for view in part.views for word in ("--view", view)]
     words += ["--clusters", str(n_clusters)]
-    settings = SAGL(n_clusters, **params).resolved(n_clusters)
-    idle = without_effect(settings)
+    idle = without_effect(SAGL(n_clusters, **params).resolved(n_clusters))
     for name, value in params.items():
-        if name in idle:
+        option = option_of(name)
+        if name in idle or value is None:  # None is what `sagl fit` takes anyway
             continue
         if isinstance(value, bool):
-            option = option_of(name)
             words.append(option if value else option.replace("--", "--no-", 1))
-        elif value is not None:  # None is what `sagl fit` takes anyway
-            words += [option_of(name), str(value)]
+        else:
+            words += [option, str(value)]
     return shlex.join([*words, "--out", "RUN"])
 
 
