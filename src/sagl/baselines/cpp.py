@@ -180,21 +180,20 @@ class CPP(Baseline):
         generator = torch.Generator().manual_seed(0)
         drawn = torch.randperm(len(views), generator=generator)[: self.readout_samples]
         views = views[drawn.sort().values.numpy()]
-        if len(candidates) == 0:
-            raise ValueError("candidates: give at least one number of clusters")
-        for k in candidates:
-            if not isinstance(k, int | np.integer) or not 2 <= k <= len(views):
-                raise ValueError(
-                    "candidates must be whole numbers from 2 to the number of samples "
-                    f"({len(views)}); got {k!r}"
-                )
+        possible = range(2, len(views) + 1)
+        if len(candidates) == 0 or any(k not in possible for k in candidates):
+            raise ValueError(
+                "candidates must be whole numbers from 2 to the number of samples "
+                f"({len(views)}), at least one; got {list(candidates)}"
+            )
         z, c = embed(side_by_side(resident(views)), self.state_)
-        embedding = spectral_embedding(self._memberships(c), max(candidates))
+        counts = [int(k) for k in candidates]
+        embedding = spectral_embedding(self._memberships(c), max(counts))
         curve = {}
-        for k in candidates:
+        for k in counts:
             labels = cluster_directions(embedding[:, :k], k, 0, starts=10)
             found = torch.from_numpy(labels)
-            curve[int(k)] = coding_length(z, found, self.epsilon_squared)
+            curve[k] = coding_length(z, found, self.epsilon_squared)
         return min(curve, key=curve.__getitem__), curve
 
 
