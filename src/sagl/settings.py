@@ -93,7 +93,7 @@ def resolve(params: dict[str, Any], n_samples: int, seed: int) -> Settings:
     """Check the parameters of an estimator and fill in what they leave open."""
     recipe = get_recipe(params["recipe"], params["refine"])
     if n_samples < 2:
-        raise ValueError(f"n_samples={n_samples} is too few to find clusters in")
+        raise ValueError(f"n_samples={n_samples} is too few to cluster; give more")
     n_clusters = integer("n_clusters", params["n_clusters"], 2)
     if n_samples < n_clusters:
         raise ValueError(

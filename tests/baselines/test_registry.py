@@ -28,6 +28,10 @@ def test_unknown_names_are_refused_with_those_that_exist():
         find_method("kmean")
     with pytest.raises(ValueError, match="no class 'nowhere:Toy'"):
         find_method("nowhere:Toy").load()
+    with pytest.raises(
+        ValueError, match="'os:system' is no class with fit and predict"
+    ):
+        find_method("os:system").load()
 
 
 def test_all_registered_classes_exist():

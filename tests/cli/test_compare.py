@@ -29,6 +29,11 @@ def test_param():
     assert kmeans.params == {"name": "a=b", "n_init": None}
 
 
+def test_a_method_that_is_named_twice():
+    with pytest.raises(ValueError, match="--methods: kmeans is given twice"):
+        parse_methods("kmeans,gmm, kmeans", [], None, None, None)
+
+
 @pytest.mark.parametrize("text", ["turtle", "steps=3", ":steps=3", "turtle:=3"])
 def test_param_of_another_form(text):
     with pytest.raises(ValueError, match="expected METHOD:NAME=VALUE"):

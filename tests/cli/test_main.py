@@ -94,7 +94,7 @@ def test_fit_finds_the_number_of_clusters(sagl_cli, files, tmp_path):
     options[-1] = tmp_path / "none"
     code, _, error = sagl_cli("fit", *options, "--clusters", "some")
     assert code == 2
-    assert "--clusters must be a number or auto; got 'some'" in error
+    assert "--clusters must be a whole number or auto; got 'some'" in error
     assert not options[-1].exists()
 
 

@@ -119,6 +119,17 @@ class TestIds:
         assert "--id-column" not in outcome[2]
 
 
+@pytest.mark.parametrize("form", ["wide={}", "wide={}::wide"])
+def test_what_is_read_is_not_written_over(sagl_cli, fitted, tables, tmp_path, form):
+    own = tmp_path / "own.npy"
+    own.write_bytes((tables / "wide.npy").read_bytes())
+    before = own.read_bytes()
+    views = ["--view", form.format(own), *view_options(tables, "npy")[2:]]
+    words = ("predict", fitted / "run", *views, "--out", tmp_path / "x" / ".." / own)
+    refused(sagl_cli(*words), "--out", "would write over what is read")
+    assert own.read_bytes() == before
+
+
 class TestForeignDirectories:
     @pytest.fixture
     def options(self, tables, tmp_path):

@@ -86,6 +86,18 @@ def test_ranges():
         parse_ranges(["gamma=1..2", "gamma=2..3"])
 
 
+@pytest.mark.parametrize("minutes", ["-1", "nan", "inf"])
+def test_minutes_that_are_none(tmp_path, sagl_cli, minutes):
+    split = write_split(tmp_path / "split")
+    code, _, err = sagl_cli(
+        *("sweep", "--data", split, "--clusters", 3, "--grid", "gamma=0,1"),
+        *("--minutes", minutes, "--out", tmp_path / "out"),
+    )
+    assert code == 2
+    assert "--minutes must be at least 0 and finite" in err
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_sweep_says_what_its_settings_do_not_decide(tmp_path, monkeypatch, sagl_cli):
     run_in_this_process(monkeypatch)
     split, out = write_split(tmp_path / "split"), tmp_path / "out"

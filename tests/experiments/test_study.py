@@ -90,6 +90,15 @@ def test_the_time_is_up(source, tmp_path, monkeypatch):
     assert comparison.rows()[0].runs == 1
 
 
+def test_a_table_of_somebody_else_is_kept(source, tmp_path):
+    (tmp_path / "table.csv").write_text("mine")
+    comparison = Comparison(source, methods("kmeans"), tmp_path, seeds=1)
+    with pytest.raises(ValueError, match=r"table.csv is of no study"):
+        comparison.run(minutes=0)
+    assert (tmp_path / "table.csv").read_text() == "mine"
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_run_that_outlasts_the_budget_is_stopped(source, tmp_path):
     # Without a tolerance it does not end early, however quick the machine is.
     params = {"steps": 10**7, "tolerance": 0.0}

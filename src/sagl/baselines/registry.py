@@ -57,6 +57,12 @@ class Method:
             raise ValueError(
                 f"method {self.name}: no class {self.path!r} ({error})"
             ) from None
+        if not all(
+            callable(getattr(loaded, name, None)) for name in ("fit", "predict")
+        ):
+            raise ValueError(
+                f"method {self.name}: {self.path!r} is no class with fit and predict"
+            )
         return loaded
 
 

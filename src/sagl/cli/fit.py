@@ -128,7 +128,7 @@ def fit(
             refuse_idle("--view names the views", "views")
     n_clusters = _number_or_word(clusters)
     if isinstance(n_clusters, str) and n_clusters != "auto":
-        raise ValueError(f"--clusters must be a number or auto; got {clusters!r}")
+        raise ValueError(f"--clusters must be a whole number or auto; got {clusters!r}")
     model = SAGL(n_clusters, random_state=seed, device=options["device"], **params)
     few = 2 if n_clusters == "auto" else max(2, n_clusters)  # enough to be refused by
     for name, reason in without_effect(model.resolved(few)).items():

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from copy import copy
@@ -68,11 +68,30 @@ class Command(TyperCommand):
                 off = ctx.params.get(each.name) is False and each.secondary_opts
                 argument = each.param_type_name == "argument" and each.metavar
                 given[str(each.name)] = argument or (off or each.opts)[0]
+        _refuse_overwriting(ctx.params)
         token = _given.set(given)
         try:
             return super().invoke(ctx)
         finally:
             _given.reset(token)
+
+
+def _refuse_overwriting(params: Mapping[str, Any]) -> None:
+    """Refuse to write over a file that another option names."""
+    out = params.get("out")
+    if not (isinstance(out, Path) and out.is_file()):
+        return
+    for name, given in params.items():
+        for text in given if isinstance(given, list) else [given]:
+            if name == "out" or not isinstance(text, str | Path):
+                continue
+            named = str(text).partition("::")[0]  # FILE, NAME=FILE, FILE::KEY
+            for file in (named, named.partition("=")[2]):
+                if Path(file).is_file() and out.samefile(file):
+                    raise ValueError(
+                        f"--out {out} would write over what is read from it; name "
+                        "another file"
+                    )
 
 
 def refuse_idle(reason: str, *names: str) -> None:

@@ -88,9 +88,11 @@ def parse_methods(
     from dataclasses import replace
 
     from sagl.baselines.registry import METHODS, find_method
+    from sagl.experiments.sweep import distinct
 
     wanted = list(METHODS) if names == "all" else names.split(",")
-    chosen = [find_method(name.strip()) for name in wanted]
+    wanted = distinct("--methods", [name.strip() for name in wanted])
+    chosen = [find_method(name) for name in wanted]
     more: dict[str, dict[str, Any]] = {method.name: {} for method in chosen}
     form = "METHOD:NAME=VALUE"
     for place, value in parse_pairs("--param", params, form).items():
@@ -304,6 +306,7 @@ def reproduce(
     """
     from sagl.checks import integer
     from sagl.experiments import reproduce as steps
+    from sagl.experiments.sweep import distinct
     from sagl.report.style import load
 
     if show_list:
@@ -314,7 +317,7 @@ def reproduce(
         known = ", ".join(steps.PRESETS)
         raise ValueError(f"name a data set: {known}; --list shows them")
     preset = steps.find_preset(dataset)
-    names = listed(methods) or steps.DEFAULT_METHODS
+    names = distinct("--methods", listed(methods) or steps.DEFAULT_METHODS)
     chosen = steps.preset_methods(preset, names, epochs)
     if not set(steps.BY_PRESET).intersection(names):
         refuse_idle("no method is run with the preset", "epochs")

@@ -89,9 +89,11 @@ class Running:
     as_json: bool = JSON
 
     def __post_init__(self) -> None:
-        from sagl.checks import integer
+        from sagl.checks import integer, number
 
         integer("--jobs", self.jobs, 1)
+        if self.minutes is not None:
+            number("--minutes", self.minutes, 0)
 
     def run(self, study: Study) -> None:
         """Run it, write everything, and show it."""

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Study"]
 
 RUNS = "runs"
+TABLES = ("table.md", "table.csv", "table.json")
 SCORE = "label-free score (nats)"
 
 
@@ -210,6 +211,12 @@ class Study:
     def _alone(self) -> Iterator[None]:
         """Keep other commands away from the runs; the first of our processes does."""
         runs = self.out / RUNS
+        for table in (self.out / name for name in TABLES):
+            if table.exists() and not runs.exists():
+                raise ValueError(
+                    f"{table} is of no study, and would be overwritten; choose another "
+                    "directory"
+                )
         make_writable(runs)
         if not ranks().first:
             yield
@@ -344,7 +351,7 @@ class Study:
         write_text(self.out / "table.md", self.markdown())
         write_text(self.out / "table.csv", text.getvalue())
         write_json(self.out / "table.json", self.as_json())
-        names = ["table.md", "table.csv", "table.json"]
+        names = [*TABLES]
         if importlib.util.find_spec("matplotlib") is not None:
             from sagl.report import save
 

@@ -30,7 +30,10 @@ class LinearEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.v = nn.Parameter(uniform_fan_in((n_clusters, width), width, generator))
-        self.g = nn.Parameter(self.v.detach().norm(dim=1))
+        # Of tensors without numbers only the shape is asked; torch would import a
+        # second of code to find that of their norm.
+        v = self.v.detach()
+        self.g = nn.Parameter(v[:, 0] if v.is_meta else v.norm(dim=1))
         self.b = nn.Parameter(uniform_fan_in((n_clusters,), width, generator))
         self.register_buffer("shift", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
