@@ -1,5 +1,5 @@
-# make demo   set up, run the main job on embedded data, say where to look
-# make test   set up, pass the tests
+# make demo   set up what users need, run the main job on embedded data, say where to look
+# make test   set up what the tests need as well, pass them
 # make coverage  the same tests, and which lines they do not reach
 # make check  what CI runs: lint, types, all tests including the slow ones
 # make docs   the documentation, in site/; opens without a server or network
@@ -11,6 +11,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What users have, and what work on sagl needs besides.
+USABLE := $(VENV)/.usable
 READY := $(VENV)/.ready
 # Versions to install: the pins, by default.
 CONSTRAINTS ?= constraints.txt
@@ -21,7 +23,7 @@ SECONDS ?= 60
 
 .PHONY: faults demo test coverage check lint types docs slow dist-check fuzz clean
 
-demo: $(READY)
+demo: $(USABLE)
 	$(BIN)/sagl demo
 
 test: $(READY)
@@ -55,8 +57,12 @@ faults: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --quiet --clean
 
-$(READY): pyproject.toml $(CONSTRAINTS)
+$(USABLE): pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c $(CONSTRAINTS) -e ".[all]"
+	touch $@
+
+$(READY): $(USABLE)
 	$(BIN)/python -m pip install --quiet -c $(CONSTRAINTS) -e ".[dev]"
 	touch $@
 

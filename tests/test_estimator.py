@@ -515,3 +515,16 @@ def test_restarts_share_what_is_read(views):
     alone = [SAGL(4, random_state=seed, **params).fit(views) for seed in seeds]
     answer = several.predict_proba(views)
     assert any(np.array_equal(answer, one.predict_proba(views)) for one in alone)
+
+
+def test_a_second_view_is_not_taken_for_labels(views):
+    """``fit(a, b)``: what people try who have two arrays."""
+    first, second = (views[name] for name in views.names)
+    for ask in (SAGL(4).fit, SAGL(4).fit_predict):
+        with pytest.raises(ValueError, match=r"one argument, fit\(\[a, b\]\)"):
+            ask(first, second)
+
+
+def test_wrong_parameters_are_said_to_be_of_sagl():
+    with pytest.raises(TypeError, match=r"^SAGL\.__init__\(\) got an unexpected"):
+        SAGL(4, n_cluster=4)

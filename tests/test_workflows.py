@@ -2,9 +2,13 @@
 
 import os
 import re
+import sys
 import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from tests.pages import ROOT, make_targets
 
@@ -12,6 +16,22 @@ yaml = pytest.importorskip("yaml", reason="PyYAML comes with the extra 'docs'")
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 with (ROOT / "pyproject.toml").open("rb") as file:
     PROJECT = tomllib.load(file)["project"]
+
+
+# Extras that work on sagl itself does not need.
+USERS = ("backbones", "datasets", "hub", "report", "sweep", "serve", "peers")
+_seen: dict[str, set[str]] = {}
+
+
+def canonical(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(path):
+    """Versions by name, as a constraints file has them."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("==") for line in lines if "==" in line and line[0] != "#"]
+    return {canonical(name): version for name, version in pairs}
 
 
 def jobs(path):
@@ -42,11 +62,50 @@ def test_the_oldest_versions_are_those_that_are_allowed():
     files = jobs(ROOT / ".github/workflows/ci.yml")["versions"]["strategy"]["matrix"]
     for name in files["constraints"]:
         assert (ROOT / ".github" / name).is_file()
-    pins = (ROOT / ".github/constraints-oldest.txt").read_text()
-    oldest = dict(re.findall(r"^([\w-]+)==([\d.]+?)(?:\.\*)?$", pins, re.MULTILINE))
-    assert [f"{name}>={version}" for name, version in oldest.items()] == PROJECT[
-        "dependencies"
-    ]
+    oldest = pins(ROOT / ".github/constraints-oldest.txt")
+    extras = PROJECT["optional-dependencies"]
+    bounds = {}
+    for text in (*PROJECT["dependencies"], *(r for e in USERS for r in extras[e])):
+        name, _, version = text.partition(">=")
+        if not name.startswith("sagl["):
+            bounds[canonical(name)] = version
+    assert {name: v.removesuffix(".*") for name, v in oldest.items()} == bounds
+
+
+def installed(name, extras=()):
+    """Name and version of a package here and, in turn, of all that it asks for."""
+    package = distribution(name)
+    found = {canonical(name): package}
+    for text in package.requires or ():
+        asked = Requirement(text)
+        markers = [{"extra": extra} for extra in extras or [""]]
+        if not asked.marker or any(map(asked.marker.evaluate, markers)):
+            key = canonical(asked.name)
+            if key not in _seen or asked.extras - _seen[key]:
+                _seen[key] = _seen.get(key, set()) | asked.extras
+                found |= installed(asked.name, asked.extras)
+    return found
+
+
+@pytest.mark.skipif(
+    "CONSTRAINTS" in os.environ or sys.platform != "linux",
+    reason="the pins are of Linux, and others than these were asked for",
+)
+def test_all_that_is_installed_is_pinned_for_every_python():
+    """So that no later release of anything stops ``make demo``."""
+    pinned = pins(ROOT / "constraints.txt")
+    _seen.clear()
+    try:
+        here = installed("sagl", {"dev"})
+    except PackageNotFoundError as error:
+        pytest.skip(f"not all of the extra 'dev' is installed: {error}")
+    del here["sagl"]
+    assert not here.keys() - pinned.keys()
+    oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
+    for name, package in here.items():
+        asked = package.metadata["Requires-Python"]
+        if package.version.partition("+")[0] == pinned[name]:
+            assert not asked or oldest in SpecifierSet(asked), (name, asked)
 
 
 def test_a_release_is_built_from_a_tag_and_published_without_a_password():

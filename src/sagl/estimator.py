@@ -21,7 +21,7 @@ from sagl.clusters.layers import labels_at
 from sagl.clusters.methods import ClusterMethods
 from sagl.environment import pick_device
 from sagl.hub import HubMethods
-from sagl.matrices import is_list_of_views, refuse_samples
+from sagl.matrices import is_list_of_views, refuse_samples, refuse_second_view
 from sagl.missing import check_answered, check_fitted
 from sagl.model import (
     Facts,
@@ -161,8 +161,9 @@ class SAGL(
     names_: dict[int, str]
     ids_: Sequence[str]
 
-    def fit(self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn clusters from the views. ``y`` is ignored: labels play no part."""
+        refuse_second_view(y)
         views = self._as_views(X, reset=True)
         views.check_values(missing=True)
         settings = self.resolved(len(views))
@@ -211,10 +212,9 @@ class SAGL(
         self._take(with_anchors(network, settings, views))
         return self
 
-    def fit_predict(self, X: Any, y: None = None) -> NDArray[np.int64]:
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit and return the cluster of each training sample."""
-        self.fit(X)
-        return self.labels_
+        return self.fit(X, y).labels_
 
     def predict(
         self, X: Any, *, agreement: float | None = None, layer: int | None = None

@@ -83,11 +83,12 @@ def find_run(name: str | Path, revision: str | None = None) -> Path:
 def _reaching(name: str) -> Iterator[Any]:
     """The library of the hub; its errors become one line with a cure."""
     hub = optional_module("huggingface_hub", "hub")
-    misnamed = optional_module("huggingface_hub.errors", "hub").HFValidationError
-    lost = optional_module("httpx", "hub").HTTPError
+    errors = optional_module("huggingface_hub.errors", "hub")
+    # HTTPError is of httpx or httpx2, by the version.
+    expected = (OSError, errors.HFValidationError, errors.HTTPError)
     try:
         yield hub
-    except (OSError, misnamed, lost) as error:
+    except expected as error:
         reason = " ".join(str(error).split())[:300]
         raise ValueError(
             f"{name}: no directory here, and not reached on the Hugging Face hub "

@@ -55,8 +55,9 @@ def _aligned(named: dict[str, Any]) -> dict[str, Any]:
             continue
         repeated = index[index.duplicated()].append(other[other.duplicated()])
         apart = index.symmetric_difference(other)
-        for labels, fault in ((repeated, "is repeated"), (apart, "is not in both")):
-            if len(labels):
+        for rows, fault in ((repeated, "is repeated"), (apart, "is not in both")):
+            labels = rows.tolist()  # plain values, not NumPy's
+            if labels:
                 raise ValueError(
                     f"the rows of views {first!r} and {name!r} cannot be matched: the "
                     f"row label {labels[0]!r} {fault}; give both the same index, or "
@@ -87,6 +88,15 @@ def refuse_samples(given: Any) -> None:
             f"these are {what}, and a fit takes features: let two or more backbones "
             "make views of them, by sagl fit SOURCE --backbone A --backbone B, or "
             "sagl.features.extraction.extract"
+        )
+
+
+def refuse_second_view(y: Any) -> None:
+    """Refuse a view in the place of labels, which are ignored without a word."""
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
+        raise ValueError(
+            "a fit takes all views in one argument, fit([a, b]) or fit({'a': a, "
+            f"'b': b}}); the second is for labels, and this one is of shape {y.shape}"
         )
 
 

@@ -167,6 +167,8 @@ def documented(estimator: type[_Estimator]) -> type[_Estimator]:
     parameters = (Parameters.__doc__ or "").partition("\n\n")[2].rstrip()
     text, attributes, rest = (estimator.__doc__ or "").partition("    Attributes\n")
     estimator.__doc__ = f"{text}{parameters}\n\n{attributes}{rest}"
+    # So errors about its arguments call it as users do.
+    vars(Parameters)["__init__"].__qualname__ = f"{estimator.__name__}.__init__"
     return estimator
 
 

@@ -198,7 +198,8 @@ def read_config(directory: Path) -> dict[str, Any]:
         check(Positive, version, "format")
     except FileNotFoundError:
         raise ValueError(
-            f"{directory} holds no run: there is no {CONFIG} in it"
+            f"{directory} holds no run: there is no {CONFIG} in it; give a directory "
+            "that a finished sagl fit or SAGL.save wrote"
         ) from None
     except OSError:
         raise ValueError(f"{directory} is not a run directory") from None

@@ -235,7 +235,7 @@ class TestFit:
         refused(
             self.fit(sagl, "store", *MODELS, "--out", "r"), "holds features already"
         )
-        refused(self.fit(sagl, photos, "--out", "r"), "Give --backbone")
+        refused(self.fit(sagl, photos, "--out", "r"), "give --backbone")
         view = ["--view", "x=x.npy", "--out", "r"]
         refused(self.fit(sagl, photos, *MODELS, *view), "not both")
         refused(self.fit(sagl, "store", *view), "one of the two")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -128,6 +129,51 @@ def test_what_is_read_is_not_written_over(sagl_cli, fitted, tables, tmp_path, fo
     words = ("predict", fitted / "run", *views, "--out", tmp_path / "x" / ".." / own)
     refused(sagl_cli(*words), "--out", "would write over what is read")
     assert own.read_bytes() == before
+
+
+class TestFeaturesAsASource:
+    """What people try first: a file of features without --view."""
+
+    def test_fit(self, sagl_cli, tables, tmp_path):
+        for name in ("wide.npy", "wide.csv"):
+            words = ["fit", tables / name, "--clusters", 4, "--out", tmp_path / "run"]
+            refused(sagl_cli(*words), f"--view NAME={tables / name}", "--backbone")
+
+    def test_predict(self, sagl_cli, tables, run, tmp_path):
+        words = ["predict", run, tables / "wide.npy", "--out", tmp_path / "p.csv"]
+        refused(sagl_cli(*words), f"--view NAME={tables / 'wide.npy'}")
+
+    def test_nothing_at_all(self, sagl_cli, tmp_path):
+        words = ["fit", "--clusters", 4, "--out", tmp_path / "run"]
+        refused(sagl_cli(*words), "give a SOURCE, or views with --view NAME=FILE")
+
+
+class TestNothingReadIsWrittenOver:
+    @pytest.mark.parametrize(
+        ("command", "name"),
+        [
+            ("predict {run} {views} --out {file}", "link.npy"),
+            ("graph {run} --labels {labels}::x --json --out {file}", "labels.npz"),
+            ("report {run} --columns {table} --no-tsne --parquet {file}", "t.parquet"),
+        ],
+        ids=["a link", "--labels", "--columns"],
+    )
+    def test_by(self, sagl_cli, tables, run, tmp_path, command, name):
+        for source in ("wide.npy", "narrow.npy"):
+            shutil.copy(tables / source, tmp_path)
+        np.savez(tmp_path / "labels.npz", x=np.load(tables / "labels.npy"))
+        (tmp_path / "t.parquet").write_text("kept")
+        (tmp_path / "link.npy").symlink_to(tmp_path / "wide.npy")
+        before = (tmp_path / name).read_bytes()
+        words = command.format(
+            run=run,
+            views=" ".join(map(str, view_options(tmp_path, "npy"))),
+            labels=tmp_path / "labels.npz",
+            table=tmp_path / "t.parquet",
+            file=tmp_path / name,
+        )
+        refused(sagl_cli(*words.split()), name, "would write over what is read")
+        assert (tmp_path / name).read_bytes() == before
 
 
 class TestForeignDirectories:

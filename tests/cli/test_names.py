@@ -73,6 +73,7 @@ def test_names_of_an_earlier_run_are_kept(sagl_cli, run, tmp_path):
     ("options", "error"),
     [
         (("--set", "cats"), "write N=NAME"),
+        (("--set", "1=cats", "--set", "1=dogs"), "'1=dogs': cluster 1 has two names"),
         (("--set", "9=cats"), "no cluster 9"),
         (("--set", "0=Cluster 1"), "clusters 0 and 1"),
         (("--source", "x"), "belong to --find"),

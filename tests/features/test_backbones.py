@@ -190,7 +190,7 @@ def test_a_view_is_named_after_its_backbone(option, name, backbone):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "Give --backbone"),
+        ([], "give --backbone"),
         (["x="], "nothing after the '='"),
         (["hf:a/b", "timm:b"], "there is a view 'b' already"),
     ],

@@ -156,7 +156,7 @@ def names(
     from sagl.run import given_names, save_names
 
     model = SAGL.load(run, "cpu")
-    given = dict(map(_number_and_name, rename or ()))
+    given = _numbers_and_names(rename or [])
     if file is not None:
         model.rename(given_names(run, file, model.n_clusters_))
     if keep is not None:
@@ -175,11 +175,16 @@ def names(
     return {"run": str(run), "names": facts}
 
 
-def _number_and_name(text: str) -> tuple[int, str]:
-    number, _, name = text.partition("=")
-    if not number.strip().isdecimal() or not name.strip():
-        raise ValueError(f"--set {text!r}: write N=NAME, e.g. 3=cats")
-    return int(number), name
+def _numbers_and_names(options: list[str]) -> dict[int, str]:
+    given: dict[int, str] = {}
+    for text in options:
+        number, _, name = text.partition("=")
+        if not number.strip().isdecimal() or not name.strip():
+            raise ValueError(f"--set {text!r}: write N=NAME, e.g. 3=cats")
+        if int(number) in given:
+            raise ValueError(f"--set {text!r}: cluster {int(number)} has two names")
+        given[int(number)] = name
+    return given
 
 
 def _find(

@@ -78,20 +78,22 @@ class Command(TyperCommand):
 
 def _refuse_overwriting(params: Mapping[str, Any]) -> None:
     """Refuse to write over a file that another option names."""
-    out = params.get("out")
-    if not (isinstance(out, Path) and out.is_file()):
-        return
-    for name, given in params.items():
-        for text in given if isinstance(given, list) else [given]:
-            if name == "out" or not isinstance(text, str | Path):
-                continue
-            named = str(text).partition("::")[0]  # FILE, NAME=FILE, FILE::KEY
-            for file in (named, named.partition("=")[2]):
-                if Path(file).is_file() and out.samefile(file):
-                    raise ValueError(
-                        f"--out {out} would write over what is read from it; name "
-                        "another file"
-                    )
+    outputs = {"--out": "out", "--map": "map_file", "--parquet": "parquet"}
+    for flag, of in outputs.items():
+        out = params.get(of)
+        if not (isinstance(out, Path) and out.is_file()):
+            continue
+        for name, given in params.items():
+            for text in given if isinstance(given, list) else [given]:
+                if name == of or not isinstance(text, str | Path):
+                    continue
+                named = str(text).partition("::")[0]  # FILE, NAME=FILE, FILE::KEY
+                for file in (named, named.partition("=")[2]):
+                    if Path(file).is_file() and out.samefile(file):
+                        raise ValueError(
+                            f"{flag} {out} would write over what is read from it; "
+                            "name another file"
+                        )
 
 
 def refuse_idle(reason: str, *names: str) -> None:

@@ -145,13 +145,20 @@ def run_input(
         if backbones:
             fault = f"{source} holds features already" if source else "there is none"
             raise ValueError(f"--backbone needs a SOURCE of samples: {fault}")
+        if source is None and not files:
+            raise ValueError("give a SOURCE, or views with --view NAME=FILE")
         id_column = options["reader"]["id_column"]
         return read_input(source, files, names, join or "error", id_column)
     if files:
         raise ValueError("give a SOURCE, or views with --view; not both")
-    wanted = list(parse_backbones(backbones or ()))
+    if not backbones:
+        raise ValueError(
+            f"{source}: give --backbone, once per view; sagl backbones lists some. "
+            f"Features that are there are views: --view NAME={source}"
+        )
+    wanted = list(parse_backbones(backbones))
     share = (ranks().index, ranks().count)
-    extract_source(source, backbones or (), out / FEATURES, share=share, **options)
+    extract_source(source, backbones, out / FEATURES, share=share, **options)
     ranks().barrier()  # the last one finishes the store
     # What one model could not read, all do without.
     given = open_input(out / FEATURES, names or wanted, join or "inner")

@@ -257,7 +257,7 @@ def parse_backbones(options: Sequence[str]) -> dict[str, str]:
     {'siglip2-base': 'hf:google/siglip2-base#text', 'clip': 'npy:./saved/clip.npy'}
     """
     if not options:
-        raise ValueError("Give --backbone, once per view; sagl backbones lists some")
+        raise ValueError("give --backbone, once per view; sagl backbones lists some")
     named: dict[str, str] = {}
     for option in options:
         name, equals, backbone = option.partition("=")

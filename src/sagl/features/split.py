@@ -138,6 +138,8 @@ def _read_archive(path: Path, names: Sequence[str] | None) -> Joined:
 
 def open_input(path: Path, names: Sequence[str] | None, join: Join) -> Joined:
     """Views of a store; their source is the reader's record, store and views."""
+    if path.suffix in SUFFIXES and path.is_file():
+        raise ValueError(f"{path} is a file of features: --view NAME={path}")
     if path.is_dir() and not is_store(path):
         raise ValueError(
             f"{path} is not a feature store; make one with sagl extract {path}"
