@@ -226,6 +226,7 @@ class TestCombination:
         source = find_source(write_views(tmp_path / "set", ["a", "b", "c"]))
         study = Combination(source, tmp_path / "out", params=QUICK, seeds=1)
         assert study.findings()["chosen"] is None
+        assert study.sentences() == ["no combination has a label-free score yet"]
         study.run()
         assert len(ran) == 7
         rows = study.rows()
@@ -248,6 +249,17 @@ class TestCombination:
         [sentence] = study.sentences()
         assert f"{findings['best_acc']:.3f} at best" in sentence
         assert "the fitted samples" in study.heading()
+
+    def test_without_labels_the_choice_is_all_that_is_said(self, tmp_path):
+        directory = write_views(tmp_path / "set", ["a", "b"], labels=False)
+        source, options = find_source(directory), {"n_clusters": 3, "seeds": 1}
+        study = Combination(source, tmp_path / "out", params=QUICK, **options)
+        study.run()
+        chosen = study.rows()[0].name
+        expected = f"the label-free score, on all views, chooses {chosen}"
+        assert study.sentences() == [expected]
+        assert "ACC" not in study.table()[0]
+        assert "combinations" in study.figures()
 
     def test_cka_within_a_combination(self, tmp_path):
         source = find_source(write_views(tmp_path / "set", ["a", "b", "c"]))

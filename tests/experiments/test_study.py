@@ -56,6 +56,16 @@ def test_fills_the_table_whatever_happens(source, tmp_path):
     assert "signal 9" in rows["tests.baselines.toy:Killed"].note
 
 
+def test_the_ceiling_needs_labels_of_what_is_fitted(tmp_path):
+    directory = write_split(tmp_path / "split", labels=False)
+    source = find_source(directory)
+    comparison = Comparison(source, methods("linear-probe", "kmeans"), tmp_path)
+    assert {task.method.name for task in comparison.tasks} == {"kmeans"}
+    notes = {row.name: row.note for row in comparison.rows()}
+    missing = "the labels of the training samples"
+    assert notes["linear-probe"] == f"not run: needs {missing}"
+
+
 def test_rows_and_runs_that_are_there(source, tmp_path, monkeypatch):
     ran = run_in_this_process(monkeypatch)
     names = ("linear-probe", "kmeans", "zero-shot")
