@@ -266,8 +266,8 @@ def extract_features(
     """Features of the paper's two splits, in ``out/features/train`` and ``…/test``.
 
     Both splits are looked at before the work begins. Views that are complete are not
-    extracted again, and their models not loaded. ``options`` are those of
-    ``extract_source``.
+    extracted again, nor are their models loaded where names tell which they are (those
+    of directories do not). ``options`` are those of ``extract_source``.
     """
     named = parse_backbones(backbones)
     samples = f"{preset.name}:{root}"
