@@ -29,12 +29,15 @@ from sagl.experiments.table import (
     published_figures,
     with_published,
 )
-from sagl.features.backbones import BackboneName, parse_backbones, parse_name
+from sagl.features.backbones import parse_backbones
 from sagl.features.extraction import extract_source
-from sagl.features.manifest import Manifest, Plan, samples_checksum
+from sagl.features.manifest import Manifest, samples_checksum
 from sagl.features.readers import DATASETS, open_samples
+from sagl.features.samples import reading
 from sagl.features.split import Part, Source, find_source
 from sagl.run import FEATURES
+from sagl.schema import check, read_json
+from sagl.storage import write_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,6 +53,7 @@ BACKBONES = ("dinov3-l", "siglip2-l-384")
 BY_PRESET = ("sagl-paper", "sagl-w", "sagl-i", "sagl-b")
 DEFAULT_METHODS = (*BY_PRESET, "sagl", "kmeans", "linear-probe")
 _SETTINGS = ("learning_rate", "batch_size", "gamma", "beta", "dropout")
+_EXTRACTED = "backbones.json"
 
 
 @dataclass(frozen=True)
@@ -266,8 +270,8 @@ def extract_features(
     """Features of the paper's two splits, in ``out/features/train`` and ``…/test``.
 
     Both splits are looked at before the work begins. Views that are complete are not
-    extracted again, nor are their models loaded where names tell which they are (those
-    of directories do not). ``options`` are those of ``extract_source``.
+    extracted again, and their models not loaded. ``options`` are those of
+    ``extract_source``.
     """
     named = parse_backbones(backbones)
     samples = f"{preset.name}:{root}"
@@ -275,28 +279,34 @@ def extract_features(
         split: samples_checksum(sorted(open_samples(samples, split=split).ids))
         for split in ("train", "test")
     }
+    record = out / FEATURES / _EXTRACTED  # which model each view is of
     parts = {}
     for split, checksum in checksums.items():
         store = out / FEATURES / split
+        known = _extracted(record)
         views = Manifest.read(store).views
-        if not all(
-            name in views and _is_of(views[name].plan, parse_name(model), checksum)
-            for name, model in named.items()
-        ):
+        complete = all(
+            known.get(name) == backbone
+            and name in views
+            and views[name].plan.samples_sha256 == checksum
+            for name, backbone in named.items()
+        )
+        if not complete:
             reader = {"split": split}
             extract_source(samples, backbones, store, reader=reader, **options)
+            write_json(record, {**known, **named})
         parts[split] = Part(tuple(named), store=str(store))
     return Source(preset.title, parts["train"], parts["test"])
 
 
-def _is_of(plan: Plan, model: BackboneName, samples_sha256: str) -> bool:
-    """Whether features are those of a model, as far as its name tells."""
-    made_by = plan.backbone
-    return (
-        (made_by["source"], made_by["model"]) == (model.source, model.identifier)
-        and model.revision in (None, made_by["revision"])
-        and plan.samples_sha256 == samples_sha256
-    )
+def _extracted(record: Path) -> dict[str, str]:
+    """Which model each view is of, as it was written down."""
+    if not record.exists():
+        return {}
+    with reading(record, "remove it to extract again"):
+        known: dict[str, str] = read_json(record)
+        check(dict[str, str], known)
+    return known
 
 
 def given_features(
