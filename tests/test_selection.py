@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
+import torch
 
+from sagl import Views
 from sagl.evaluation import clustering_accuracy
+from sagl.search.count import count_clusters
 from sagl.selection import (
     best_partition,
     choose_views,
     estimate_n_clusters,
     label_free_score,
 )
+from sagl.training.feed import standardized
 from tests.conftest import clustered_views
 
 
@@ -84,6 +88,21 @@ def test_refuses_to_count_what_cannot_be_counted(n, candidates, message):
     views, _ = clustered_views(n)
     with pytest.raises(ValueError, match=message):
         estimate_n_clusters(views, candidates)
+
+
+def test_clusters_in_a_few_loud_columns_are_counted():
+    """Columns of deviation one would drown them in quiet noise."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(240) % 6
+    views = {}
+    for name in ("one", "other"):
+        loud = 8 * rng.normal(size=(6, 4))[labels] + rng.normal(size=(240, 4))
+        views[name] = np.hstack([loud, 0.3 * rng.normal(size=(240, 150))])
+    features = standardized(Views(views), np.arange(240), torch.device("cpu"))
+    drowned = count_clusters(features, range(2, 12), 0)
+    assert (drowned.best, drowned.sure) != (6, True)
+    counted = estimate_n_clusters(views, range(2, 12))
+    assert (counted.best, counted.sure) == (6, True)
 
 
 def test_views_that_help_are_used_and_noise_is_not():

@@ -17,7 +17,7 @@ from sagl.search.config import SearchConfig
 from sagl.search.count import ClusterCount, count_clusters, default_candidates
 from sagl.search.score import Score, best_of, score
 from sagl.search.space import Space
-from sagl.training.feed import standardized
+from sagl.training.feed import scales_of, standardized
 from sagl.views import Views
 
 __all__ = [
@@ -136,10 +136,15 @@ def estimate_n_clusters(
         candidates = default_candidates(len(rows))
     else:
         candidates = _checked_candidates(candidates, len(rows))
-    features = standardized(views, rows, pick_device(device))
+    on, scales = pick_device(device), scales_of("auto")  # as in the search
+    features = [h for kind in scales for h in standardized(views, rows, on, kind)]
     with show_progress(len(candidates), "clusters", "tried", progress) as bar:
         return count_clusters(
-            features, candidates, random_state, on_candidate=lambda _: bar.update()
+            features,
+            candidates,
+            random_state,
+            on_candidate=lambda _: bar.update(),
+            scales=len(scales),
         )
 
 

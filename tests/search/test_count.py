@@ -88,6 +88,21 @@ def test_the_interval_holds_the_best(pairs):
     assert max(p.value for p in points) == points[found.best - 2].value
 
 
+def test_the_interval_reaches_to_where_partitions_agree_most():
+    def point(count, value, agreement):
+        return CountPoint(count, value, 0.01, 1.0, agreement)
+
+    points = [point(k, 0.1, 0.6) for k in (2, 3, 4, 5, 7, 9)]
+    points[4] = point(7, 0.9, 0.7)
+    assert conclude(points)[:4] == (7, 7, 7, True)
+    points[2] = point(4, 0.1, 0.9)
+    assert conclude(points)[:4] == (7, 4, 7, True)
+    points[1] = point(3, 0.1, 0.95)
+    found = conclude(points)
+    assert found[:4] == (7, 3, 7, False)  # too wide
+    assert "between 3 and 7" in found.in_words()
+
+
 def test_it_prints_as_a_sentence():
     found = conclude(
         [CountPoint(k, 1.0 - abs(k - 4), 0.1, 1, 0.9) for k in (2, 3, 4, 5)]

@@ -8,7 +8,9 @@ and from a start of its own, and carried over to all samples by ridge regression
 information is what a view's guess, made without the sample, and the label of a
 neighbour tell of the label, in nats. It grows with the number of clusters without end;
 agreement is the mean adjusted Rand index of the partitions, which falls once clusters
-are cut where nothing separates them, or joined in one of several ways.
+are cut where nothing separates them, or joined in one of several ways. Alone it is
+highest for a few coarse clusters, so the value errs upwards where it errs, and
+agreement downwards: the interval reaches from one to the other.
 """
 
 from __future__ import annotations
@@ -73,7 +75,8 @@ class ClusterCount(NamedTuple):
     best : int
         The number with the highest value.
     low, high : int
-        The smallest and the largest number that is not clearly worse.
+        The smallest and the largest number whose value is not clearly worse, or whose
+        partitions agree most.
     sure : bool
         False where the data do not tell: the interval is wide, half or twice as many
         clusters are nearly as good, partitions hardly agree, or the best candidate is
@@ -130,8 +133,13 @@ def count_clusters(
     candidates: Sequence[int],
     seed: int,
     on_candidate: Callable[[CountPoint], None] | None = None,
+    *,
+    scales: int = 1,
 ) -> ClusterCount:
-    """Try each candidate on samples given by standardised views, (n, d) each."""
+    """Try each candidate on samples given by standardised views, (n, d) each.
+
+    Or by the same views on several ``scales``, one after the other.
+    """
     views = [unit_rows(h.float()) for h in features]
     n = len(views[0])
     rng = np.random.default_rng(seed)
@@ -139,7 +147,10 @@ def count_clusters(
     resamples = [rng.permutation(n)[:size] for _ in range(_PARTITIONS)]
     near = min(_NEIGHBOURS, max(2, round(_NEIGHBOUR_SHARE * size)))
     everyone = [without_nan(x) for x in views]
-    spaces = [Space([x[rows] for x in views], near) for rows in map(np.sort, resamples)]
+    spaces = [
+        Space([x[rows] for x in views], near, scales=scales)
+        for rows in map(np.sort, resamples)
+    ]
     fits = [[Ridge(s, _PENALTY) for s in space.spectra] for space in spaces]
     curve = []
 
@@ -238,14 +249,16 @@ def conclude(curve: Sequence[CountPoint]) -> ClusterCount:
     best = max(range(len(curve)), key=lambda i: curve[i].value)
     least = curve[best].value - curve[best].deviation
     near = [p.n_clusters for p in curve if p.value + p.deviation >= least]
+    steadiest = max(curve, key=lambda p: p.agreement).n_clusters
+    low, high = min(near[0], steadiest), max(near[-1], steadiest)
     inside = 0 < best < len(curve) - 1
     reproducible = curve[best].agreement >= _AGREED
-    narrow = near[-1] <= _WIDE * near[0]
+    narrow = high <= _WIDE * low
     count, value = curve[best].n_clusters, curve[best].value
     far = [p.value for p in curve if not count / _WIDE < p.n_clusters < _WIDE * count]
     peaked = max(far, default=0.0) < _NEARLY * value
     sure = inside and reproducible and narrow and peaked
-    return ClusterCount(count, near[0], near[-1], sure, tuple(curve))
+    return ClusterCount(count, low, high, sure, tuple(curve))
 
 
 def kept_count(
