@@ -177,7 +177,7 @@ class SAGL(
             counted = self.resolved(len(views), count.best)
             settings = replace(counted, seed=settings.seed)
         model = fit_model(views, settings, pick_device(self.device), self._watch())
-        self._take(replace(described(model, views), cluster_count=count))
+        self._take(described(replace(model, cluster_count=count), views))
         used = len(np.unique(self.labels_))
         if used < settings.n_clusters:
             text = f"only {used} of {settings.n_clusters} clusters hold samples"

@@ -62,7 +62,7 @@ METHODS = {
     "EVoC": lambda **kw: EVoC(C, **kw),
     "a toy": lambda **kw: Nearest(C, **kw),
 }
-# Of the extra, by package; compiling the last two takes a minute.
+# Of the extra, by package; compiling the last two takes minutes.
 PACKAGE = {"Leiden": "leidenalg", "UMAPHDBSCAN": "umap", "EVoC": "evoc"}
 
 
@@ -75,7 +75,7 @@ def each(names):
             reason = f'needs {PACKAGE[name]}: pip install "sagl[peers]"'
             marks.append(pytest.mark.skipif(missing, reason=reason))
         if name in ("UMAPHDBSCAN", "EVoC"):
-            marks.append(pytest.mark.slow)
+            marks += [pytest.mark.slow, pytest.mark.timeout(900)]
         yield pytest.param(name, marks=marks)
 
 

@@ -1,13 +1,16 @@
 """Layers nest, for training samples and for new ones, and find what is nested."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from sagl import SAGL, Views
+from sagl.clusters.layers import with_layers
 from sagl.clusters.table import sample_table
 from sagl.evaluation import clustering_accuracy
+from sagl.search.count import CountPoint, conclude
 from tests.conftest import clustered_views
 
 
@@ -55,6 +58,19 @@ def test_they_are_from_coarse_to_fine_with_that_asked_for(model):
     (asked,) = [layer for layer in model.layers_ if layer.n_clusters == 6]
     assert asked.kept == pytest.approx(1)
     assert asked.stability > 0.9
+
+
+def test_numbers_that_were_nearly_chosen_are_layers(model, nested):
+    values = {2: 0.1, 3: 0.1, 4: 0.1, 5: 0.95, 6: 0.9, 7: 1.0, 8: 0.1}
+    points = [CountPoint(k, v, 0.01, 1.0, 0.8) for k, v in values.items()]
+    points[2] = CountPoint(4, 0.1, 0.01, 1.0, 0.9)  # agrees most
+    count = conclude(points)
+    assert count.runners_up == [4, 5]
+    counted, _ = with_layers(replace(model._model, cluster_count=count), nested[0])
+    before = {layer.n_clusters for layer in model.layers_}
+    assert {layer.n_clusters for layer in counted.layers} == before | {4, 5}
+    for coarser, finer in itertools.pairwise(counted.layers):
+        assert sorted(set(finer.parents)) == list(range(coarser.n_clusters))
 
 
 def test_they_find_what_is_nested(model, nested):

@@ -97,10 +97,21 @@ def test_the_interval_reaches_to_where_partitions_agree_most():
     assert conclude(points)[:4] == (7, 7, 7, True)
     points[2] = point(4, 0.1, 0.9)
     assert conclude(points)[:4] == (7, 4, 7, True)
+    points[0] = point(2, 0.05, 0.9)  # as much, but worth less
+    assert conclude(points)[:4] == (7, 4, 7, True)
     points[1] = point(3, 0.1, 0.95)
     found = conclude(points)
     assert found[:4] == (7, 3, 7, False)  # too wide
     assert "between 3 and 7" in found.in_words()
+
+
+def test_runners_up_are_other_peaks_and_what_agrees_most():
+    values = {2: 0.2, 3: 0.86, 4: 0.5, 5: 1.0, 6: 0.9, 7: 0.8, 8: 0.84, 9: 0.3}
+    points = [CountPoint(k, v, 0.01, 1.0, v) for k, v in values.items()]
+    assert conclude(points).runners_up == [3]  # 6 is no peak, 8 is too low
+    points[0] = CountPoint(2, 0.2, 0.01, 0.2, 1.0)
+    assert conclude(points).runners_up == [2, 3]
+    assert conclude(curve(0.1, 0.9, 0.1)).runners_up == []
 
 
 def test_it_prints_as_a_sentence():

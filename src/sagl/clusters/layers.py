@@ -2,9 +2,10 @@
 
 From the clusters that were asked for upwards they are merged (``merging``); one layer
 below, each cluster that can be is cut in two by 2-means. Among numbers of clusters near
-half of the next finer layer's the most stable one is a layer. A layer is stable if
-another search would have found it: a few partitions are annealed from other starts, and
-merged and cut by the same rules.
+half of the next finer layer's the most stable one is a layer, and so are numbers that
+an estimate of the number held for nearly as good. A layer is stable if another search
+would have found it: a few partitions are annealed from other starts, and merged and cut
+by the same rules.
 """
 
 from __future__ import annotations
@@ -72,6 +73,9 @@ def with_layers(model: Model, views: Views) -> tuple[Model, Tensor | None]:
         return float(stability(tree.at(k), again, k).mean())
 
     chosen = _chosen(C, stable)
+    if model.cluster_count is not None:
+        nearly = [k for k in model.cluster_count.runners_up if k < C]
+        chosen = sorted({*chosen, *nearly})
     layers = []
     for coarser, k in zip([None, *chosen], chosen, strict=False):
         parents = () if coarser is None else _parents(tree.places, coarser, k)

@@ -76,7 +76,8 @@ class ClusterCount(NamedTuple):
         The number with the highest value.
     low, high : int
         The smallest and the largest number whose value is not clearly worse, or whose
-        partitions agree most.
+        partitions agree most. A fit has the :attr:`runners_up` below ``best`` as
+        layers.
     sure : bool
         False where the data do not tell: the interval is wide, half or twice as many
         clusters are nearly as good, partitions hardly agree, or the best candidate is
@@ -90,6 +91,21 @@ class ClusterCount(NamedTuple):
     high: int
     sure: bool
     curve: tuple[CountPoint, ...]
+
+    @property
+    def runners_up(self) -> list[int]:
+        """Other numbers that stand out: peaks of the value that are nearly as high,
+        and the number whose partitions agree most."""
+        values = [0.0, *(point.value for point in self.curve), 0.0]
+        peaks = {
+            point.n_clusters
+            for point, before, after in zip(
+                self.curve, values[:-2], values[2:], strict=True
+            )
+            if point.value >= max(before, after, _NEARLY * max(values))
+        }
+        steadiest = max(self.curve, key=_agreement).n_clusters
+        return sorted((peaks | {steadiest}) - {self.best})
 
     def __repr__(self) -> str:
         tried = f"{len(self.curve)} numbers tried"
@@ -109,6 +125,11 @@ class ClusterCount(NamedTuple):
     def from_dict(cls, value: dict[str, Any]) -> ClusterCount:
         curve = tuple(CountPoint(**point) for point in value["curve"])
         return cls(**{**value, "curve": curve})
+
+
+def _agreement(point: CountPoint) -> tuple[float, float]:
+    """To compare candidates by; of those that agree alike the more valuable."""
+    return point.agreement, point.value
 
 
 def default_candidates(n_samples: int) -> list[int]:
@@ -249,7 +270,7 @@ def conclude(curve: Sequence[CountPoint]) -> ClusterCount:
     best = max(range(len(curve)), key=lambda i: curve[i].value)
     least = curve[best].value - curve[best].deviation
     near = [p.n_clusters for p in curve if p.value + p.deviation >= least]
-    steadiest = max(curve, key=lambda p: p.agreement).n_clusters
+    steadiest = max(curve, key=_agreement).n_clusters
     low, high = min(near[0], steadiest), max(near[-1], steadiest)
     inside = 0 < best < len(curve) - 1
     reproducible = curve[best].agreement >= _AGREED
