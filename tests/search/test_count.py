@@ -62,6 +62,16 @@ def test_a_clear_peak_is_sure():
     assert "do not tell" not in found.in_words()
 
 
+def test_what_is_found_each_time_is_sure_beside_others_nearly_as_good():
+    def found(agreement):
+        points = curve(0.5, 0.8, 0.9, 0.8, 0.8, 0.8, 0.8)
+        points[2] = points[2]._replace(agreement=agreement)
+        return conclude(points)
+
+    assert found(0.96).sure
+    assert not found(0.94).sure
+
+
 @pytest.mark.parametrize(
     "points",
     [
@@ -107,7 +117,7 @@ def test_the_interval_reaches_to_where_partitions_agree_most():
 
 def test_runners_up_are_other_peaks_and_what_agrees_most():
     values = {2: 0.2, 3: 0.86, 4: 0.5, 5: 1.0, 6: 0.9, 7: 0.8, 8: 0.84, 9: 0.3}
-    points = [CountPoint(k, v, 0.01, 1.0, v) for k, v in values.items()]
+    points = [CountPoint(k, v, 0.01, 1.0, v - 0.1) for k, v in values.items()]
     assert conclude(points).runners_up == [3]  # 6 is no peak, 8 is too low
     points[0] = CountPoint(2, 0.2, 0.01, 0.2, 1.0)
     assert conclude(points).runners_up == [2, 3]

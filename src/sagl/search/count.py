@@ -53,6 +53,7 @@ _GROWTH = 1.14  # each so many times the one before, up to
 _MOST = 256  # at most
 _PER_CLUSTER = 8  # and no fewer samples per cluster than this
 _AGREED = 0.5  # partitions that agree less than this are found anew each time
+_SAME = 0.95  # and those that agree so much are one: the clusters are there
 _WIDE = 2.0  # an interval whose ends differ by more than this factor says little
 _NEARLY = 0.85  # of the best value: half or twice as many clusters are about as good
 
@@ -79,9 +80,9 @@ class ClusterCount(NamedTuple):
         partitions agree most. A fit has the :attr:`runners_up` below ``best`` as
         layers.
     sure : bool
-        False where the data do not tell: the interval is wide, half or twice as many
-        clusters are nearly as good, partitions hardly agree, or the best candidate is
-        the first or the last.
+        False where the data do not tell: the interval is wide, partitions hardly agree,
+        the best candidate is the first or the last, or half or twice as many clusters
+        are nearly as good and its own partitions are not the same each time.
     curve : tuple of CountPoint
         Every candidate.
     """
@@ -278,7 +279,8 @@ def conclude(curve: Sequence[CountPoint]) -> ClusterCount:
     count, value = curve[best].n_clusters, curve[best].value
     far = [p.value for p in curve if not count / _WIDE < p.n_clusters < _WIDE * count]
     peaked = max(far, default=0.0) < _NEARLY * value
-    sure = inside and reproducible and narrow and peaked
+    clear = peaked or (steadiest == count and curve[best].agreement >= _SAME)
+    sure = inside and reproducible and narrow and clear
     return ClusterCount(count, low, high, sure, tuple(curve))
 
 
