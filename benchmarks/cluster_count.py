@@ -39,7 +39,6 @@ def run_task(directory: Path, job: Job) -> Job:
     torch.set_num_threads(1)
     each = task(directory, job["task"])
     result = estimate(each.train, each.n_clusters, job["seed"])
-    del result["curve"]
     return {**result, "set": each.set, "balanced": each.is_balanced}
 
 
