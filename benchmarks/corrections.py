@@ -4,10 +4,11 @@
 
 Per seed a model is fitted, and an oracle names the clusters: each by the class with
 which it is matched, one to one, on the training samples. It is asked about training
-samples, the most doubtful first or at random, and answers with the cluster of the
-sample's class; the model is refitted with all answers so far. Test samples are
-predicted one by one and never corrected. *Probe* is logistic regression on the views
-side by side, trained on the same random answers alone.
+samples, by ``model.worth_asking``, the most doubtful first or at random, and answers
+with the cluster of the sample's class; the model is refitted with all answers so far.
+Test samples are predicted one by one and never corrected. *Probe* is logistic
+regression on the views side by side, trained on the same random answers alone. Of sets
+with more than 2,000 training samples so many are drawn, by seed.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ COUNTS = (5, 10, 20, 50, 100)
 FIGURE = Path(__file__).parent / "figures" / "corrections.png"
 # Okabe and Ito's palette, which colour-blind people can tell apart.
 LOOKS = {
+    "worth asking": ("#009E73", "D"),
     "by doubt": ("#0072B2", "o"),
     "at random": ("#D55E00", "s"),
     "probe": ("#999999", "^"),
@@ -46,10 +48,14 @@ def run(split: Split, job: Job) -> Job:
     truth = np.unique(split.train_labels, return_inverse=True)[1]
     model = SAGL(split.n_clusters, random_state=seed).fit(split.train)
     answer = answers(truth, model.labels_, split.n_clusters)
-    doubt = np.argsort(model.confidence_, kind="stable")
     chance = np.random.default_rng(seed).permutation(len(truth))
+    orders = {
+        "worth asking": np.array(model.worth_asking(split.train, COUNTS[-1])),
+        "by doubt": np.argsort(model.confidence_, kind="stable"),
+        "at random": chance,
+    }
     result: Job = {"0": score(model, split.test, split.test_labels)}
-    for how, order in (("by doubt", doubt), ("at random", chance)):
+    for how, order in orders.items():
         for count in COUNTS:
             asked = order[:count]
             labels = {int(row): int(answer[row]) for row in asked}

@@ -20,7 +20,7 @@ from sagl._version import __version__
 from sagl.later import Corrected, Stream, Update
 from sagl.nn.inference import Predictor, Voters, anchor_features
 from sagl.nn.network import Network
-from sagl.pipeline import fit_network
+from sagl.pipeline import drawn, fit_network
 from sagl.prediction import anchors_from, choose, most_likely, sparsity_of
 from sagl.search.anneal import Sizes
 from sagl.search.count import ClusterCount, kept_count
@@ -267,8 +267,7 @@ def _searched(
         journal=watch.journal(_fingerprint(settings, views), len(views)),
         show=watch.verbose,
     )
-    order = np.random.default_rng(settings.seed).permutation(len(fitted.rows))
-    kept = np.sort(order[: settings.n_anchors])
+    kept = drawn(len(fitted.rows), settings.n_anchors, settings.seed)
     features = [torch.from_numpy(h) for h in views.take(fitted.rows[kept])]
     model = Model(
         settings,

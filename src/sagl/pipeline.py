@@ -130,8 +130,13 @@ def fit_network(
 
 def search_rows(n_samples: int, settings: Settings) -> NDArray[np.int64]:
     """Which samples the search looks at, in order."""
-    order = np.random.default_rng(settings.seed).permutation(n_samples)
-    return np.sort(order[: settings.search.rows_of(settings.n_clusters)])
+    most = settings.search.rows_of(settings.n_clusters)
+    return drawn(n_samples, most, settings.seed)
+
+
+def drawn(n: int, most: int, seed: int) -> NDArray[np.int64]:
+    """At most so many of n samples, drawn at random, in order."""
+    return np.sort(np.random.default_rng(seed).permutation(n)[:most])
 
 
 def space_of(

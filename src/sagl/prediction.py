@@ -17,7 +17,7 @@ from sagl.nn.inference import Answer, Predictor, anchor_features, whole_set
 from sagl.nn.missing import present_in, sharing_only
 from sagl.nn.network import Linear, Network, ViewNetwork
 from sagl.nn.sparse import CSR
-from sagl.pipeline import search_rows
+from sagl.pipeline import drawn, search_rows
 from sagl.search.score import Score, best_of
 from sagl.search.space import Space
 from sagl.search.stability import stability
@@ -39,8 +39,7 @@ def anchors_from(
     views: Views, network: Network, n_anchors: int, seed: int
 ) -> list[Tensor]:
     """What new samples attend to: linear features of some samples, drawn at random."""
-    rows = np.random.default_rng(seed).permutation(len(views))
-    features = views.take(np.sort(rows[:n_anchors]))
+    features = views.take(drawn(len(views), n_anchors, seed))
     return anchor_features(network, [torch.from_numpy(h) for h in features])
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -316,19 +316,27 @@ def run_checksum(directory: Path) -> str:
 
 def _names(directory: Path, n_clusters: int) -> dict[int, str]:
     path = directory / NAMES
-    return given_names(directory, path, n_clusters) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+    return dict(given_names(directory, path, n_clusters).clusters)
 
 
-def given_names(directory: Path, path: Path, n_clusters: int) -> dict[int, str]:
+def given_names(directory: Path, path: Path, n_clusters: int) -> Names:
     """The names in a file that the explorer of this run's report exported."""
-    return dict(read_names(path, run_checksum(directory), n_clusters).clusters)
+    return read_names(path, run_checksum(directory), n_clusters)
 
 
-def save_names(directory: Path, names: Mapping[int, str]) -> None:
-    """Write the names of a run's clusters beside it; samples marked there stay so."""
+def save_names(
+    directory: Path, names: Mapping[int, str], given: Names | None = None
+) -> None:
+    """Write the names of a run's clusters beside it; all else said there stays.
+
+    Names in other layers are those ``given``, where some are.
+    """
     path, run = directory / NAMES, run_checksum(directory)
-    wrong = read_names(path, run).wrong if path.is_file() else {}
-    write_json(path, Names(names, wrong).content(run))
+    known = read_names(path, run) if path.is_file() else Names()
+    layers = known.layers if given is None else {**known.layers, **given.layers}
+    write_json(path, replace(known, clusters=names, layers=layers).content(run))
 
 
 def _read_model(

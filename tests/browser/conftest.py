@@ -60,15 +60,20 @@ def open_page(browser):
         context.close()
 
 
-@pytest.fixture(scope="session")
-def rich_report(tmp_path_factory):
-    """A page with all that a report may have: texts, maps of views, another run."""
-    directory = tmp_path_factory.mktemp("rich")
+def rich_views():
+    """Of the report below, and true labels."""
     views, labels = clustered_views(spread=1.0)
     arrays = {name: array.copy() for name, array in views.items()}
     for array in arrays.values():
         array[230:] = array[:10]  # the same ten samples once more
-    views = Views(arrays)
+    return Views(arrays), labels
+
+
+@pytest.fixture(scope="session")
+def rich_report(tmp_path_factory):
+    """A page with all that a report may have: texts, maps of views, another run."""
+    directory = tmp_path_factory.mktemp("rich")
+    views, labels = rich_views()
     model = SAGL(4, search=QUICK, random_state=0).fit(views)
     ids = [f"s{row}" for row in range(240)]
     model.save(directory / "run", ids=ids)

@@ -1,8 +1,14 @@
 """Layers, galleries, search, maps side by side and another run, in Chromium."""
 
+import json
+
 import numpy as np
 import pytest
 
+from sagl import SAGL
+from sagl.clusters.corrections_file import read_corrections
+from sagl.run import run_checksum
+from tests.browser.conftest import rich_views
 from tests.browser.watching import most_alone, neighbours_of, payload_of
 
 
@@ -249,3 +255,132 @@ def test_a_frame_of_a_notebook_works_apart(open_page, rich_report, tmp_path):
     frame.locator("#cluster-name").press("Enter")
     assert "export before you leave" in frame.locator("#explorer-status").inner_text()
     assert frame.locator("#cluster-0 h3 bdi").inner_text() == "named here"
+
+
+def test_names_in_other_layers_are_given_and_exported(report, payload):
+    page, layers = report.page, payload["layers"]
+    page.locator("#panel .layer").first.click()
+    code = page.locator("#legend [data-code]").first.get_attribute("data-code")
+    page.locator("#legend [data-code]").first.click()
+    derived = page.locator("#cluster-name").get_attribute("placeholder")
+    before = pixels(page, "overlay")
+    page.fill("#cluster-name", "pets")
+    page.keyboard.press("Enter")
+    assert report.text(f"#legend [data-code='{code}'] bdi") == "pets"
+    assert pixels(page, "overlay") != before  # the map names it so
+    page.click("#panel .close")
+    assert "pets" in report.text("#panel .tree")
+    page.reload()
+    page.wait_for_selector("html[data-explorer]")
+    assert "pets" in report.text("#panel .tree")
+    names = json.loads(report.download("#export-names"))
+    assert names["layers"] == {str(layers["sizes"][0]): {code: "pets"}}
+    # Without a name of its own it is called after those in it again.
+    page.locator("#panel .tree .node", has_text="pets").click()
+    page.fill("#cluster-name", "")
+    page.keyboard.press("Enter")
+    page.click("#panel .close")
+    assert "pets" not in report.text("#panel .tree")
+    assert derived in report.text("#panel .tree")
+    report.check_quiet(visits=2)
+
+
+def test_every_kind_of_correction_is_exported_and_refitted(
+    report, payload, rich_report, tmp_path
+):
+    """What sagl refit reads, said with the buttons of the page."""
+    page, ids = report.page, payload["ids"]
+    cluster = np.array(payload["cluster"])
+
+    def open_(row):
+        page.fill("#search", ids[row])
+        page.keyboard.press("Enter")
+        assert report.text("#sample-id") == ids[row]
+
+    def link(one, other, how):
+        open_(one)
+        page.click("#link-from")
+        assert "choose another sample" in report.text("#panel")
+        open_(other)
+        page.click(how)
+        assert page.locator("#link-from").count() == 1
+
+    alone = np.flatnonzero(np.arange(240) % 40 != 0)[10:200]
+    of = [alone[cluster[alone] == k] for k in range(4)]
+    link(of[0][0], of[0][1], "#other-cluster")
+    link(of[1][0], of[2][0], "#same-cluster")
+    open_(of[0][2])
+    page.fill("#belongs-to", "Cluster 1")
+    page.keyboard.press("Enter")
+    open_(of[0][3])
+    page.fill("#belongs-to", "strange ones")
+    page.keyboard.press("Enter")
+    open_(of[1][4])
+    page.click("#mark")
+    page.locator("#panel .chip").first.click()
+    page.click("#split")
+    assert page.locator("#split").get_attribute("aria-pressed") == "true"
+    page.locator("#legend [data-code='2']").click()
+    page.select_option("#merge-with", "3")
+    page.click("#panel .close")
+    said = page.locator("#panel .said li")
+    assert said.count() == 6
+    assert (
+        f"{ids[of[1][0]]}, {ids[of[2][0]]} belong together" in said.all_inner_texts()[1]
+    )
+    assert "6 corrections" in report.text("#explorer-status")
+
+    # All of it is there after a reload, and one thing is taken back.
+    page.reload()
+    page.wait_for_selector("html[data-explorer]")
+    assert said.count() == 6
+    said.nth(3).locator("button").click()
+    assert said.count() == 5
+
+    path = tmp_path / "corrections.json"
+    path.write_text(report.download("#export-corrections"), encoding="utf-8")
+    run = rich_report.parent / "run"
+    model = SAGL.load(run)
+    given = read_corrections(path, model._model, run_checksum(run))
+
+    def mark(row):
+        return {"row": int(row), "sample": ids[row]}
+
+    assert given["labels"] == [{**mark(of[0][2]), "cluster": 1}]
+    assert given["wrong"] == [mark(of[1][4])]
+    assert given["must_link"] == [[mark(of[1][0]), mark(of[2][0])]]
+    assert given["cannot_link"] == [[mark(of[0][0]), mark(of[0][1])]]
+    assert given["merge"] == [[2, 3]]
+    assert given["split"] == [1]
+    corrected = model.refit(rich_views()[0], given)
+    assert corrected.n_clusters_ == 4  # one less and one more
+    labels = corrected.labels_
+    assert labels[of[0][2]] in (1, 3)
+    assert labels[of[1][0]] == labels[of[2][0]]
+    assert labels[of[0][0]] != labels[of[0][1]]
+    report.check_quiet(visits=2)
+
+
+def test_a_selection_belongs_together_or_apart(report, payload):
+    page, ids = report.page, payload["ids"]
+    page.fill("#search", ids[33])
+    page.keyboard.press("Enter")
+    page.click("#like-this")
+    size = int(report.text("#selection-size").split()[0])
+    page.click("#selection-together")
+    assert page.locator("#selection-apart").count() == int(size <= 20)
+    page.click("#panel .close")
+    assert f"{size} samples belong together" in report.text("#panel .said")
+    given = json.loads(report.download("#export-corrections"))
+    assert len(given["must_link"][0]) == size
+    page.locator("#panel .said button").click()
+    assert page.locator("#panel .said").count() == 0
+    report.check_quiet()
+
+
+def test_a_gallery_shows_whom_to_ask_about(report, payload):
+    page = report.page
+    page.locator("#gallery-kinds button", has_text="Worth asking").click()
+    assert rows_of(page, "#gallery") == payload["asking"]
+    assert len(payload["asking"]) == 36
+    report.check_quiet()

@@ -148,6 +148,20 @@ class TestFiles:
         plan = plan_of(model, read_corrections(path, model, "abc"))
         assert plan.labels == {3: (1,)}
 
+    def test_labels_may_be_a_list_of_samples(self, known, tmp_path):
+        content = {"format": "sagl-corrections", "version": 1}
+        labels = [
+            {"row": 3, "sample": "s3", "cluster": 1},
+            {"row": 8, "sample": "s8", "cluster": "new ones"},
+        ]
+        path = self.written(tmp_path, content | {"labels": labels})
+        plan = plan_of(known, read_corrections(path, known, "abc"))
+        assert plan.labels == {3: (1,), 8: (4,)}
+        assert plan.given["labels"] == 2
+        labels[0]["sample"] = "s4"
+        with pytest.raises(ValueError, match="row 3 is not the sample 's4'"):
+            plan_of(known, {"labels": labels})
+
     def test_names_and_marks_that_the_explorer_exports(self, known, tmp_path):
         content = {"format": "sagl-names", "version": 1, "run": "abc"}
         content |= {"clusters": {"2": "owls"}, "wrong": [{"row": 7, "sample": "s7"}]}

@@ -7,7 +7,7 @@ import pytest
 
 from sagl import SAGL
 from sagl.clusters.names import Names, checked_names, kept_names, read_names, unique
-from sagl.run import run_checksum
+from sagl.run import given_names, run_checksum, save_names
 from tests.conftest import QUICK, clustered_views
 
 
@@ -61,6 +61,21 @@ def test_what_the_explorer_exports_is_read_back(named, tmp_path):
     content |= {"clusters": {"1": "one", "3": "one"}, "wrong": []}
     (run / "names.json").write_text(json.dumps(content))
     assert SAGL.load(run).names_ == {1: "one 1", 3: "one 2"}
+
+
+def test_names_of_other_layers_stay_in_the_file(named, tmp_path):
+    run = tmp_path / "run"
+    content = {"format": "sagl-names", "version": 1, "run": run_checksum(run)}
+    content |= {"clusters": {"1": "one"}, "wrong": [{"row": 2, "sample": "2"}]}
+    given = given_names(run, written(run, content | {"layers": {"2": {"0": "x"}}}), 4)
+    assert given.layers == {2: {0: "x"}}
+    save_names(run, {0: "nought"})  # others are named
+    kept = json.loads((run / "names.json").read_text())
+    assert kept == content | {"clusters": {"0": "nought"}, "layers": {"2": {"0": "x"}}}
+    more = Names({}, {}, {3: {1: "y"}})
+    save_names(run, {}, more)
+    kept = json.loads((run / "names.json").read_text())
+    assert kept["layers"] == {"2": {"0": "x"}, "3": {"1": "y"}}
 
 
 def test_a_run_with_names_of_another_is_refused(named, tmp_path):

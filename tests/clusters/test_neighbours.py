@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sagl import SAGL, Views
-from sagl.clusters.neighbours import anchor_rows
+from sagl.clusters.neighbours import rows_of_anchors
 from sagl.nn.inference import anchor_features
 from tests.conftest import clustered_views
 
@@ -48,7 +48,7 @@ def test_anchors_stay_known_when_a_model_is_changed(fitted, views, new):
 
 
 def check_anchors(model, views):
-    features = [torch.from_numpy(h) for h in views.take(anchor_rows(model._model))]
+    features = [torch.from_numpy(h) for h in views.take(rows_of_anchors(model._model))]
     for ours, theirs in zip(
         model.anchors_, anchor_features(model.network_, features), strict=True
     ):
@@ -76,7 +76,7 @@ def test_weights_are_those_of_the_prediction(model, new):
 
 
 def test_the_largest_weights_come_first_whatever_the_company(model, new):
-    rows, A = anchor_rows(model._model), attended(model, new)
+    rows, A = rows_of_anchors(model._model), attended(model, new)
     found = model.neighbours(new, 4)
     for i, near in enumerate(found):
         expected = np.sort(A[i])[::-1][:4]
@@ -116,7 +116,7 @@ def test_a_number_that_cannot_be(fitted, new, n):
 
 def test_a_model_with_other_clusters_keeps_its_anchors(fitted, views):
     merged = fitted.merge(views, 0, 1)
-    assert (anchor_rows(merged._model) == anchor_rows(fitted._model)).all()
+    assert (rows_of_anchors(merged._model) == rows_of_anchors(fitted._model)).all()
     near = [one for row in merged.neighbours(views) for one in row]
     assert {one.cluster for one in near} <= {0, 1, 2}
 

@@ -157,8 +157,10 @@ def names(
 
     model = SAGL.load(run, "cpu")
     given = _numbers_and_names(rename or [])
+    exported = None
     if file is not None:
-        model.rename(given_names(run, file, model.n_clusters_))
+        exported = given_names(run, file, model.n_clusters_)
+        model.rename(exported.clusters)
     if keep is not None:
         model.keep_names(SAGL.load(keep, "cpu"))
     model.rename(given)
@@ -167,7 +169,7 @@ def names(
     elif source is not None or columns is not None or function is not None:
         raise ValueError("--source, --columns and --with belong to --find")
     if given or find or file is not None or keep is not None:
-        save_names(run, model.names_)
+        save_names(run, model.names_, exported)
     facts = [
         {"cluster": row.number, "name": row.name, "size": row.size}
         for row in model.clusters(1)

@@ -33,6 +33,12 @@ Sample = str | int | Mark
 Cluster = str | int
 
 
+class Label(Mark):
+    """A sample and the cluster that it is in."""
+
+    cluster: Cluster
+
+
 class Corrections(TypedDict):
     """Every part is optional; ``run`` is the checksum of the run's configuration."""
 
@@ -40,7 +46,7 @@ class Corrections(TypedDict):
     version: NotRequired[Literal[1]]
     run: NotRequired[str]
     names: NotRequired[dict[str, str]]
-    labels: NotRequired[dict[str, Cluster]]
+    labels: NotRequired[list[Label] | dict[str, Cluster]]
     wrong: NotRequired[list[Sample]]
     must_link: NotRequired[list[list[Sample]]]
     cannot_link: NotRequired[list[list[Sample]]]
@@ -88,7 +94,7 @@ def plan_of(model: Model, corrections: Mapping[str, Any]) -> Plan:
     names = reader.moved_names(place)
     labels: dict[int, tuple[int, ...]] = {}
     new: dict[str, int] = {}
-    for sample, cluster in given.get("labels", {}).items():
+    for sample, cluster in _pairs(given.get("labels", {})):
         row, where = reader.row(sample, "labels"), f"labels: {sample!r}"
         number = reader.cluster(cluster, where, may_be_new=True)
         if number is None:
@@ -138,6 +144,13 @@ def plan_of(model: Model, corrections: Mapping[str, Any]) -> Plan:
     )
     _check_agreement(plan, every, reader)
     return plan
+
+
+def _pairs(labels: dict[str, Any] | list[Any]) -> list[tuple[Any, Any]]:
+    """Samples and their clusters, in either form."""
+    if isinstance(labels, dict):
+        return list(labels.items())
+    return [(each, each["cluster"]) for each in labels]
 
 
 def is_empty(plan: Plan) -> bool:

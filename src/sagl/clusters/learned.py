@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sagl.model import Model
-from sagl.pipeline import attention_among, search_rows
+from sagl.pipeline import attention_among, drawn, search_rows
 from sagl.prediction import most_likely
 from sagl.search.moves import halved
 from sagl.search.space import Space
+from sagl.settings import Settings
 from sagl.training.feed import Feed
 from sagl.views import Views
 
@@ -53,6 +54,12 @@ def check_whole(model: Model, what: str) -> None:
         )
 
 
+def anchor_rows(settings: Settings, n_samples: int) -> NDArray[np.int64]:
+    """Which of so many samples of a fit with a search are its anchors, (a,)."""
+    rows = search_rows(n_samples, settings)
+    return rows[drawn(len(rows), settings.n_anchors, settings.seed)]
+
+
 @torch.no_grad()
 def learned(model: Model, views: Views) -> Learned:
     """Of the views that the model was fitted on."""
@@ -65,8 +72,7 @@ def learned(model: Model, views: Views) -> Learned:
     settings, network = model.settings, model.network
     device = next(network.parameters()).device
     rows = search_rows(len(views), settings)
-    order = np.random.default_rng(settings.seed).permutation(len(rows))
-    anchors = np.sort(order[: settings.n_anchors])
+    anchors = drawn(len(rows), settings.n_anchors, settings.seed)
     assert model.anchor_labels is not None
     labels = torch.empty(len(rows), dtype=torch.int64)
     if len(model.labels) > 0:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sagl.checks import integer
 from sagl.clusters import edit
+from sagl.clusters.asking import worth_asking
 from sagl.clusters.describe import look
 from sagl.clusters.duplicates import NONE, duplicate_groups
 from sagl.clusters.layers import labels_at
@@ -200,6 +201,18 @@ class ClusterMethods(Shown):
         may move, too.
         """
         return self._other(edit.split(self._model, self.check_views(X), cluster))
+
+    def worth_asking(self, X: Any, n: int = 20) -> list[Any]:
+        """At most ``n`` training samples whose clusters a person should tell, in order.
+
+        Each is like many doubtful samples that are unlike those before it, so what is
+        said of it says something of them. ``X`` are the views of the fit; samples that
+        were corrected before are not asked for again.
+        """
+        check_is_fitted(self)
+        views = self.check_views(X)
+        rows = worth_asking(self._model, views, integer("n", n, 1))
+        return called(self._model, rows)
 
     def refit(self, X: Any, corrections: Mapping[str, Any]) -> Self:
         """A new model that keeps to what people said of samples and clusters.

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +128,7 @@ class SavedNames(TypedDict):
     run: str
     clusters: dict[str, str]
     wrong: list[Mark]
+    layers: NotRequired[dict[str, dict[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,8 @@ class Names:
     clusters: Mapping[int, str] = field(default_factory=dict)  # by number, if named
     # Samples marked as wrong: the row in labels.csv and the id.
     wrong: Mapping[int, str] = field(default_factory=dict)
+    # Names in other layers, by how many clusters the layer has.
+    layers: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
 
     def label_of(self, cluster: int) -> str:
         """What a cluster is called that nobody has named."""
@@ -148,13 +151,19 @@ class Names:
 
     def content(self, run: str) -> dict[str, Any]:
         """The file's content; ``run`` is the run's checksum."""
-        return {
+        content: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
             "run": run,
             "clusters": {str(k): self.clusters[k] for k in sorted(self.clusters)},
             "wrong": [{"row": row, "sample": self.wrong[row]} for row in self.wrong],
         }
+        if self.layers:
+            content["layers"] = {
+                str(n): {str(k): name for k, name in of_layer.items()}
+                for n, of_layer in self.layers.items()
+            }
+        return content
 
 
 def read_names(
@@ -185,7 +194,7 @@ def read_names(
             raise ValueError(f"{path}: {error}") from None
     if ids is not None:
         _check_marks(path, names.wrong, ids)
-    return Names(clusters, names.wrong)
+    return replace(names, clusters=clusters)
 
 
 def _check_marks(path: Path, wrong: Mapping[int, str], ids: Sequence[str]) -> None:
@@ -210,6 +219,10 @@ def _read(path: Path) -> tuple[Names, str]:
         if version == _VERSION:
             check(SavedNames, content)
             clusters = {_number(k): name for k, name in content["clusters"].items()}
+            layers = {
+                _number(n): {_number(k): name for k, name in of_layer.items()}
+                for n, of_layer in content.get("layers", {}).items()
+            }
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(
             f"{path}: not the names of a run ({type(error).__name__}: "
@@ -222,7 +235,7 @@ def _read(path: Path) -> tuple[Names, str]:
             "upgrade sagl"
         )
     wrong = {mark["row"]: mark["sample"] for mark in content["wrong"]}
-    return Names(clusters, wrong), content["run"]
+    return Names(clusters, wrong, layers), content["run"]
 
 
 def _number(text: str) -> int:

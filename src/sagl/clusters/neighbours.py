@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sagl.clusters.learned import check_whole
+from sagl.clusters.learned import anchor_rows, check_whole
 from sagl.clusters.table import called
 from sagl.model import Model
-from sagl.pipeline import search_rows
+from sagl.pipeline import drawn
 from sagl.views import Views
 
 
@@ -23,13 +23,14 @@ class Neighbour(NamedTuple):
     weight: float  # of the attention, which sums to at most one
 
 
-def anchor_rows(model: Model) -> NDArray[np.int64]:
-    """Which training samples the anchors are, (a,): drawn by the seed, in order."""
+def rows_of_anchors(model: Model) -> NDArray[np.int64]:
+    """Which training samples the anchors are, (a,)."""
     check_whole(model, "naming neighbours")
     n, settings = len(model.labels), model.settings
-    rows = search_rows(n, settings) if model.network.has_heads else np.arange(n)
-    order = np.random.default_rng(settings.seed).permutation(len(rows))
-    anchors = rows[np.sort(order[: settings.n_anchors])]
+    if model.network.has_heads:
+        anchors = anchor_rows(settings, n)
+    else:
+        anchors = drawn(n, settings.n_anchors, settings.seed)
     if model.facts is None or len(anchors) != len(model.anchors[0]):
         raise ValueError(
             "the run does not say which samples its anchors are, so there are no "
@@ -43,7 +44,7 @@ def neighbours(model: Model, views: Views, n: int) -> list[list[Neighbour]]:
 
     Those without weight are left out; of equal weights the first anchor comes first.
     """
-    rows = anchor_rows(model)
+    rows = rows_of_anchors(model)
     names, clusters = called(model, rows), model.labels[rows].tolist()
     predictor = model.predictor
     found = []

@@ -25,7 +25,7 @@ from torch import Tensor
 from sagl.clusters.corrections import Plan, corrected, is_empty, plan_of
 from sagl.clusters.describe import described
 from sagl.clusters.edit import settings_of, with_clusters
-from sagl.clusters.learned import check_searched, check_whole
+from sagl.clusters.learned import anchor_rows, check_searched, check_whole
 from sagl.model import Model
 from sagl.nn.inference import Predictor, anchor_features
 from sagl.nn.network import Network
@@ -96,7 +96,7 @@ def looked_at(
     """The samples of the search and those that something is said of."""
     settings = model.settings
     device = next(network.parameters()).device
-    anchors = anchor_rows(model, len(views))
+    anchors = anchor_rows(settings, len(views))
     searched = search_rows(len(views), settings)
     rows = np.union1d(searched, np.array(more, dtype=np.int64))
     features = Feed(views, network, device, resident_bytes=0)(rows)
@@ -105,13 +105,6 @@ def looked_at(
         scales = len(space.views) // len(model.view_weights)
         space = space.weighted(list(model.view_weights) * scales)
     return Looked(rows, np.searchsorted(rows, anchors), features, space)
-
-
-def anchor_rows(model: Model, n_samples: int) -> NDArray[np.int64]:
-    """Which of so many samples of a fit are its anchors."""
-    rows = search_rows(n_samples, model.settings)
-    order = np.random.default_rng(model.settings.seed).permutation(len(rows))
-    return rows[np.sort(order[: model.settings.n_anchors])]
 
 
 def start_of(model: Model, looked: Looked) -> Tensor:

@@ -23,11 +23,10 @@ from sagl.clusters.corrections import plan_of
 from sagl.clusters.describe import described
 from sagl.clusters.drift import cluster_drift, view_drift
 from sagl.clusters.edit import with_clusters
-from sagl.clusters.learned import check_searched, check_whole
+from sagl.clusters.learned import anchor_rows, check_searched, check_whole
 from sagl.clusters.novel import Hold, grown, told_of
 from sagl.clusters.refit import (
     Looked,
-    anchor_rows,
     looked_at,
     mean_confidence,
     of_clusters,
@@ -99,7 +98,7 @@ def _from_all(model: Model, old: Views, new: Views) -> Model:
     looked = looked_at(known, network, views, plan.rows)
     assert model.anchor_labels is not None
     as_found = known.labels.copy()
-    as_found[anchor_rows(model, n_old)] = model.anchor_labels.cpu().numpy()
+    as_found[anchor_rows(model.settings, n_old)] = model.anchor_labels.cpu().numpy()
     start = torch.from_numpy(as_found[looked.rows]).to(looked.features[0].device)
     is_new = torch.from_numpy(looked.rows >= n_old).to(start.device)
     stay = _places(looked, plan.rows)

@@ -118,6 +118,11 @@ def payload(data: RunData, thumbnails: Thumbnails, rows: NDArray[np.int64]) -> s
             "scale": scale_colours(_STEPS),
             "labels": [names.label_of(c.number) for c in data.clusters],
             "names": dict(names.clusters),
+            "layerNames": {
+                f"{n}:{k}": name
+                for n, of_layer in names.layers.items()
+                for k, name in of_layer.items()
+            },
             "wrong": [place[row] for row in sorted(names.wrong)],
             "words": data.layout.words,
             "extent": extent,
@@ -132,6 +137,7 @@ def payload(data: RunData, thumbnails: Thumbnails, rows: NDArray[np.int64]) -> s
             "maps": [_map(name, layout, rows) for name, layout in data.maps.items()],
             "facts": None if data.facts is None else _facts(data.facts, rows),
             "layers": _layers(data, rows),
+            "asking": [place[row] for row in data.worth_asking if row in place],
             "moved": None if data.beside is None else _moved(data, rows),
             "thumbnails": {place[row]: images[row] for row in images if row in place},
             "pixelated": thumbnails.pixelated,

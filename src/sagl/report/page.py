@@ -47,7 +47,8 @@ _THUMBNAILS = 5_000  # pictures in one page
 _TSNE_ROWS = 1_500  # of each view, at each level
 _MOST_SVG = 600_000  # characters of a figure; beyond, a PNG is smaller
 _SCRIPTS = (
-    *("dom", "data", "layers", "camera", "points", "colours", "overlay", "stage"),
+    *("dom", "data", "corrections", "layers", "camera", "points", "colours"),
+    *("overlay", "stage"),
     *("gallery", "tree", "panel", "explorer", "search"),
     "controls",  # begins
 )

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
+from sagl.clusters.asking import worth_asking
 from sagl.estimator import SAGL
 from sagl.evaluation.cka import cka_matrix, with_all_views
 from sagl.model import Facts, Layer
@@ -26,6 +27,7 @@ _DENSE_LIMIT = 5_000  # a dense graph has a number for every pair of samples
 _MOST_CHANGED = 0.01  # share of samples whose cluster may differ by rounding
 _EXAMPLES = 1_500  # shown in all clusters together
 _IN_GALLERY = 120
+_ASKED = 36  # samples worth asking about
 _NEIGHBOURS = 3
 _LEAST_SHARE = 0.001  # of a cluster's weight, to count as a neighbour
 # Confidences that differ by less are equally typical; then the graph decides.
@@ -67,6 +69,7 @@ class RunData:
     layers: tuple[Layer, ...] = ()
     leaves: NDArray[np.int64] | None = None  # clusters in the finest layer
     beside: Beside | None = None  # another run
+    worth_asking: tuple[int, ...] = ()  # rows, the one that would say most first
 
     @property
     def used(self) -> list[Cluster]:
@@ -89,7 +92,7 @@ class RunData:
         if self.beside is not None:
             moved = self.beside.moved(self.labels)
             scores += [np.where(moved, -self.confidence, -np.inf)]
-        rows: set[int] = set()
+        rows = set(self.worth_asking)
         for score in scores:
             first = np.argsort(-score, kind="stable")[:_IN_GALLERY]
             rows.update(first[score[first] > -np.inf].tolist())
@@ -170,7 +173,18 @@ def collect(
         layers=getattr(model, "layers_", ()),
         leaves=None if leaves is None else leaves.labels,
         beside=other,
+        worth_asking=_worth_asking(model, views),
     )
+
+
+def _worth_asking(model: SAGL, views: Views | None) -> tuple[int, ...]:
+    """Samples whose clusters a person should tell, where they can be found."""
+    if views is None:
+        return ()
+    try:
+        return tuple(worth_asking(model._model, views, _ASKED).tolist())
+    except ValueError:  # a run that does not say which samples its anchors are
+        return ()
 
 
 def _represent(

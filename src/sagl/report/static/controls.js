@@ -137,6 +137,7 @@ function connect(explorer) {
   on("lasso", () => explorer.toggleLasso());
   on("export-labels", () => explorer.exportLabels());
   on("export-names", () => explorer.exportNames());
+  on("export-corrections", () => explorer.exportCorrections());
   byId("colour").addEventListener("change", (event) =>
     explorer.colourBy(Number(event.target.value)),
   );

@@ -12,14 +12,19 @@ async function readPayload(element) {
   return new Response(stream.pipeThrough(new DecompressionStream("gzip"))).json();
 }
 
-// Names of clusters and marks of samples: kept by the browser, under the run's checksum.
+// What a person says of clusters and samples: kept by the browser, under the run's
+// checksum.
 
 function createMemory(data) {
   const key = `sagl:${data.run}`;
-  const given = JSON.stringify([data.names, data.wrong]); // what the page came with
+  // What the page came with.
+  const given = JSON.stringify([data.names, data.wrong, data.layerNames]);
+  const numbered = (names) => new Map(Object.entries(names).map(([k, name]) => [+k, name]));
   const memory = {
-    names: new Map(Object.entries(data.names).map(([k, name]) => [Number(k), name])),
+    names: numbered(data.names),
+    layerNames: new Map(Object.entries(data.layerNames)), // by "size of layer:cluster"
     wrong: new Set(data.wrong),
+    said: [], // see corrections.js
     persistent: true,
 
     // Names are unique: one that another cluster has gets a number.
@@ -31,6 +36,25 @@ function createMemory(data) {
       let unique = clean;
       for (let number = 2; others.has(unique); number++) unique = `${clean} ${number}`;
       if (clean) memory.names.set(cluster, unique);
+      save();
+    },
+
+    renameInLayer(key, name) {
+      if (name.trim()) memory.layerNames.set(key, name.trim());
+      else memory.layerNames.delete(key);
+      save();
+    },
+
+    // To say the same again takes it back, if it has no more to it.
+    say(saying) {
+      const others = memory.said.filter((other) => !isSameSaying(other, saying));
+      const again = others.length < memory.said.length && saying.kind !== "label";
+      memory.said = again ? others : [...others, saying];
+      save();
+    },
+
+    takeBack(saying) {
+      memory.said = memory.said.filter((other) => other !== saying);
       save();
     },
 
@@ -48,10 +72,12 @@ function createMemory(data) {
   };
 
   function save() {
+    const { said } = memory;
     const names = Object.fromEntries(memory.names);
+    const layerNames = Object.fromEntries(memory.layerNames);
     const wrong = [...memory.wrong].sort((a, b) => a - b);
     try {
-      localStorage.setItem(key, JSON.stringify({ names, wrong, given }));
+      localStorage.setItem(key, JSON.stringify({ names, layerNames, wrong, said, given }));
     } catch {
       memory.persistent = false; // refused or full: the page says so
     }
@@ -64,7 +90,10 @@ function createMemory(data) {
       const anew = kept.given !== given;
       const names = anew ? { ...kept.names, ...data.names } : kept.names;
       const wrong = anew ? [...kept.wrong, ...data.wrong] : kept.wrong;
-      memory.names = new Map(Object.entries(names).map(([k, name]) => [+k, name]));
+      const layerNames = { ...kept.layerNames, ...(anew ? data.layerNames : {}) };
+      memory.names = numbered(names);
+      memory.layerNames = new Map(Object.entries(layerNames));
+      memory.said = (kept.said ?? []).filter((saying) => isSaid(saying, data));
       memory.wrong = new Set(wrong.filter((row) => row < data.ids.length));
     } else {
       localStorage.setItem(`${key}:probe`, "1");
@@ -114,8 +143,19 @@ function namesJson(data, memory) {
     run: data.run,
     clusters: Object.fromEntries(memory.names),
     wrong: wrong.map(mark),
+    ...(memory.layerNames.size ? { layers: layerNamesOf(memory) } : {}),
   };
   return JSON.stringify(names, null, 2) + "\n";
+}
+
+// By size of the layer, then by number of the cluster.
+function layerNamesOf(memory) {
+  const layers = {};
+  for (const [key, name] of memory.layerNames) {
+    const [size, code] = key.split(":");
+    (layers[size] ??= {})[code] = name;
+  }
+  return layers;
 }
 
 function selectionJson(data, memory, rows) {

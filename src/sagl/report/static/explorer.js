@@ -18,6 +18,7 @@ function createExplorer(data) {
     highlighted: null, // a code of the choice
     hovered: -1, // in a picture beside
     selection: null, // rows
+    linking: -1, // the sample that others are compared with
     lasso: false,
     outline: null,
   };
@@ -36,6 +37,7 @@ function createExplorer(data) {
     highlighted: () => state.highlighted,
     layer: () => state.choice.layer ?? -1,
     lassoing: () => state.lasso,
+    linking: () => state.linking,
 
     neighbours(view, row) {
       const { rows, weights } = view;
@@ -118,10 +120,49 @@ function createExplorer(data) {
       explorer.select(rows, `Like ${ids[row]}, which is the first: by the graph, the most alike first.`);
     },
 
-    rename(k, name) {
-      memory.rename(k, name);
+    rename(layer, code, name) {
+      if (layer === layers.asked) memory.rename(code, name);
+      else memory.renameInLayer(layers.key(layer, code), name);
       showNames();
       redraw();
+    },
+
+    label(row, name) {
+      const clean = name.trim().replaceAll(/\s+/g, " ");
+      const number = data.labels.findIndex((_, k) => memory.nameOf(k) === clean);
+      const to = number < 0 ? clean : number;
+      const before = memory.said.find(({ kind, rows }) => kind === "label" && rows[0] === row);
+      if (clean) memory.say({ kind: "label", rows: [row], to });
+      else if (before) memory.takeBack(before);
+      afterMarks();
+    },
+
+    linkFrom(row) {
+      state.linking = row;
+      if (state.sample >= 0) panel.showSample(state.sample, state.trail.length);
+    },
+
+    link(row, kind) {
+      memory.say({ kind, rows: [state.linking, row] });
+      afterMarks();
+      explorer.linkFrom(-1);
+    },
+
+    say(kind, clusters) {
+      memory.say({ kind, clusters });
+      panel.showGroup(layers.asked, clusters[0]);
+      afterMarks();
+    },
+
+    sayOf(kind, rows) {
+      memory.say({ kind, rows });
+      afterMarks();
+    },
+
+    takeBack(saying) {
+      memory.takeBack(saying);
+      panel.refresh();
+      afterMarks();
     },
 
     toggleWrong(row = state.sample) {
@@ -218,6 +259,9 @@ function createExplorer(data) {
     exportNames() {
       download("names.json", "application/json", namesJson(data, memory));
     },
+    exportCorrections() {
+      download("corrections.json", "application/json", correctionsJson(data, memory));
+    },
     exportSelection(form) {
       const rows = state.selection ?? [];
       if (form === "csv") {
@@ -278,6 +322,7 @@ function createExplorer(data) {
     const marks = memory.wrong.size;
     const parts = [`${counted(ids.length, "sample", "samples")}`];
     if (marks) parts.push(`${marks.toLocaleString("en")} marked as wrong`);
+    if (memory.said.length) parts.push(counted(memory.said.length, "correction", "corrections"));
     if (!memory.persistent) {
       parts.push("this browser keeps nothing for this page: export before you leave");
     }

@@ -95,6 +95,20 @@ function galleryKinds(data) {
     "Samples that might as well be in another cluster. The number is the confidence.",
     { score: (row) => -confidence[row], shown: (row) => confidence[row] },
   );
+  if (data.asking.length) {
+    const places = new Map(data.asking.map((row, place) => [row, place]));
+    add(
+      "asking",
+      "Worth asking about",
+      "Samples that are like many doubtful ones: to say where each belongs says most. "
+        + "The number is the confidence.",
+      {
+        rows: data.asking,
+        score: (row) => -places.get(row),
+        shown: (row) => confidence[row],
+      },
+    );
+  }
   if (data.moved) {
     add(
       "moved",

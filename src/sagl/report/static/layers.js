@@ -46,9 +46,15 @@ function createLayers(data, memory) {
         .sort((a, b) => size[b] - size[a]);
     },
 
-    // A cluster of a coarse layer is called after those in it, the largest first.
+    key: (layer, code) => `${given.sizes[layer]}:${code}`,
+
     nameOf(layer, code) {
       if (layer === asked) return memory.nameOf(code);
+      return memory.layerNames.get(layers.key(layer, code)) ?? layers.derivedName(layer, code);
+    },
+
+    // A cluster of a coarse layer is called after those in it, the largest first.
+    derivedName(layer, code) {
       if (layer > asked) {
         const whole = given.parents[layer][code];
         const halves = given.parents[layer].filter((k) => k === whole).length;

@@ -2,6 +2,7 @@
 
 function createPanel(element, explorer) {
   const { data, memory } = explorer;
+  const correcting = createCorrecting(explorer);
   let overview = false; // whether nothing is chosen
   const picture = (row) =>
     data.thumbnails[row] === undefined
@@ -136,6 +137,7 @@ function createPanel(element, explorer) {
       make("h3", { id: "sample-id", tabindex: -1 }, make("bdi", {}, data.ids[row])),
       content(row) ?? "",
       facts(row),
+      ...correcting.ofSample(row),
       data.views.length
         ? make(
             "div",
@@ -158,7 +160,7 @@ function createPanel(element, explorer) {
     return make("button", { ...attributes, onclick: () => explorer.clear() }, "×");
   }
 
-  // A cluster: that of the layer that was asked for can be named.
+  // A cluster of any layer; those of the layer that was asked for can be corrected.
   function showGroup(layer, code) {
     const { layers } = explorer;
     const named = layer === layers.asked;
@@ -173,23 +175,28 @@ function createPanel(element, explorer) {
         layerName(explorer, layer, code),
       ),
       make("p", { class: "quiet" }, `${number}${counted(size, "sample", "samples")}`),
-      ...(named ? [nameField(code), examplesLink(code)] : []),
+      nameField(layer, code),
+      ...(named ? [examplesLink(code), ...correcting.ofCluster(code)] : []),
       ...family(layer, code),
     );
     element.scrollTop = 0;
   }
 
-  function nameField(k) {
+  function nameField(layer, code) {
+    const { layers } = explorer;
+    const asked = layer === layers.asked;
+    const given = () =>
+      (asked ? memory.names.get(code) : memory.layerNames.get(layers.key(layer, code))) ?? "";
     const field = make("input", {
       id: "cluster-name",
       type: "text",
-      value: memory.names.get(k) ?? "",
-      placeholder: data.labels[k],
+      value: given(),
+      placeholder: asked ? data.labels[code] : layers.derivedName(layer, code),
       maxlength: 200,
       dir: "auto",
       onchange: () => {
-        explorer.rename(k, field.value);
-        field.value = memory.names.get(k) ?? "";
+        explorer.rename(layer, code, field.value);
+        field.value = given();
       },
     });
     return make("label", { class: "field" }, "Name", field);
@@ -248,6 +255,7 @@ function createPanel(element, explorer) {
         action("selection-csv", "Save as CSV", () => explorer.exportSelection("csv")),
         action("selection-json", "Save as JSON", () => explorer.exportSelection("json")),
         action("selection-wrong", "Mark as wrong", () => explorer.markSelection()),
+        ...correcting.ofSelection(rows),
         action("selection-clear", "Clear", () => explorer.clear()),
       ),
       list,
@@ -262,6 +270,7 @@ function createPanel(element, explorer) {
       make("p", { class: "quiet hint" }, "Choose a point to see the sample and who "
         + "resembles it, and walk on from neighbour to neighbour. Choose a cluster in "
         + "the legend to name it."),
+      ...correcting.list(),
       ...layerTree(explorer),
     );
     overview = true;
