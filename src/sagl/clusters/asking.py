@@ -8,8 +8,9 @@ the one that adds most to
     sum over samples j of  doubt_j · max(0, cosine of j and the nearest one asked about)
 
 which is a facility location, taken greedily. Doubt is the entropy of a sample's
-clusters, and a little for all; the cosine that of z without its mean, mean over views. So it goes from one
-group to the next, and to groups that one cluster has swallowed.
+clusters, and a little for all; the cosine is that of z without its mean, mean over
+views. So it goes from one group to the next, and to groups that one cluster has
+swallowed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from sagl.clusters.neighbours import rows_of_anchors
 from sagl.clusters.outliers import filled
 from sagl.model import Model
 from sagl.views import Views
-
 
 _SURE = (
     0.2  # of the mean doubt, that sure samples have, too: they may be sure and wrong
