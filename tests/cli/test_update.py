@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sagl import SAGL
+from sagl.cli.refit import _all_ids
 from tests.conftest import clustered_views
 
 
@@ -68,3 +69,10 @@ def test_bad_input_is_one_line(sagl_cli, fitted, later, tmp_path):
     code, _, err = sagl_cli(*line, "--with-old", later[0][0].partition("=")[2])
     assert code == 2
     assert not (tmp_path / "run2").exists()
+
+
+def test_ids_of_earlier_and_new_samples_are_of_one_sample_each():
+    assert _all_ids(["0", "1"], ["0"]) == ["0", "1", "2"]  # both are only counted
+    assert _all_ids(["a", "1"], ["b", "0"]) == ["a", "1", "b", "0"]
+    with pytest.raises(ValueError, match="sample 'b' is among the earlier and among"):
+        _all_ids(["a", "b"], ["c", "b"])

@@ -265,6 +265,14 @@ class TestAll:
         with pytest.raises(ValueError, match=message):
             evaluate(model, held_out, truth, protocol)
 
+    def test_nothing_is_left_where_all_was_corrected(
+        self, model, held_out, truth, monkeypatch
+    ):
+        everyone = np.ones(len(held_out), dtype=bool)
+        monkeypatch.setattr(type(model), "was_corrected", lambda self, X: everyone)
+        with pytest.raises(ValueError, match="all samples were corrected"):
+            evaluate(model, held_out, truth)
+
     @pytest.mark.parametrize("protocol", PROTOCOLS)
     def test_other_views_are_refused(self, model, held_out, truth, protocol):
         with pytest.raises(ValueError, match="fitted on the views wide"):
