@@ -24,6 +24,7 @@ from data import Split
 from per_set import measure_sets, parser_of
 from sagl.report.page import draw_count
 from sagl.report.saving import save
+from sagl.schema import check
 from sagl.search.count import ClusterCount
 from sagl.selection import estimate_n_clusters
 from tasks import task
@@ -108,7 +109,7 @@ def main() -> None:
         if options.picture is not None and r["seed"] == 0:
             curve = {name: r[name] for name in ClusterCount._fields}
             place = options.picture.with_stem(f"{options.picture.stem}-{r['set']}")
-            save(draw_count(ClusterCount.from_dict(curve)), place)
+            save(draw_count(check(ClusterCount, curve)), place)
 
 
 if __name__ == "__main__":

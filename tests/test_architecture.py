@@ -40,7 +40,6 @@ LEVEL = {
     "model": 7,
     "clusters": 8,
     "run_files": 9,
-    "run_tensors": 10,
     "card": 9,
     "run": 11,
     "hub": 12,

@@ -39,7 +39,7 @@ from sagl.nn.network import Network
 from sagl.parameters import Parameters, documented
 from sagl.prediction import answers, graph_of_all_views, graphs_of, most_likely
 from sagl.run import damaged, read_run, write_run
-from sagl.run_files import plain
+from sagl.schema import plain
 from sagl.search.anneal import Sizes
 from sagl.search.count import ClusterCount
 from sagl.search.score import Score

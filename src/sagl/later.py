@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from sagl.schema import Positive, plain
+
 # Of corrections, for one and for several.
 _KINDS = {
     "labels": ("label", "labels"),
@@ -50,13 +52,6 @@ class Corrected(NamedTuple):
     moved: int
     digests: tuple[str, ...]
 
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Corrected:
-        """From ``_asdict``, as JSON brings it back."""
-        pairs = ("labels", "wrong", "must_link", "cannot_link")
-        parts = {name: tuple(map(tuple, value[name])) for name in pairs}
-        return cls(**{**value, **parts, "digests": tuple(value["digests"])})
-
     @property
     def rows(self) -> list[int]:
         """Of all samples that something was said of."""
@@ -97,8 +92,8 @@ class Stream(NamedTuple):
         of them are the anchors, and ``labels_`` are those of the last samples alone.
     """
 
-    seen: int
-    updates: int
+    seen: Positive
+    updates: Positive
     whole: bool
 
 
@@ -156,6 +151,4 @@ class Update(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        parts = ("new_clusters", "views", "clusters")
-        lists = {name: [x._asdict() for x in getattr(self, name)] for name in parts}
-        return {**self._asdict(), **lists}
+        return dict(plain(self))

@@ -22,6 +22,7 @@ from sagl.nn.inference import Predictor, Voters, anchor_features
 from sagl.nn.network import Network
 from sagl.pipeline import drawn, fit_network
 from sagl.prediction import anchors_from, choose, most_likely, sparsity_of
+from sagl.schema import AtLeast0, Count, Positive, Share
 from sagl.search.anneal import Sizes
 from sagl.search.count import ClusterCount, kept_count
 from sagl.search.journal import Journal
@@ -69,10 +70,10 @@ class Layer(NamedTuple):
         that were asked for.
     """
 
-    n_clusters: int
-    parents: tuple[int, ...]
-    stability: float
-    kept: float
+    n_clusters: Positive
+    parents: tuple[Count, ...]
+    stability: Share
+    kept: AtLeast0
 
 
 class Leaves(NamedTuple):

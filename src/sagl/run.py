@@ -24,9 +24,9 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,25 +41,21 @@ from sagl.features.manifest import MANIFEST, is_store
 from sagl.features.tables import Columns, read_columns
 from sagl.model import COUNT, RESTARTS, Facts, Leaves, Model, clear_unfinished
 from sagl.run_files import (
+    BETWEEN,
     EXTRAS,
     FORMAT,
     LATER,
+    LEAVES,
     OLDEST,
+    anchor_tensors,
     check_config,
     check_history,
-    optional,
-)
-from sagl.run_tensors import (
-    BETWEEN,
-    LEAVES,
-    anchor_tensors,
     read_anchors,
     read_network,
     read_voters,
     voting_rules,
 )
-from sagl.schema import Positive, check, checksum, parse_json, read_json
-from sagl.search.config import SearchConfig
+from sagl.schema import Positive, check, checksum, parse_json, plain, read_json
 from sagl.settings import Settings
 from sagl.storage import (
     LOCK,
@@ -157,13 +153,10 @@ def write_run(
             ],
             "n_samples": len(run.labels),
             "n_steps": run.n_steps,
+            **{name: plain(getattr(run, name)) for name in EXTRAS},
+            "voters": run.voters and voting_rules(run.voters),
             **{
-                name: optional(getattr(run, name), to_json)
-                for name, (to_json, _) in EXTRAS.items()
-            },
-            "voters": optional(run.voters, voting_rules),
-            **{
-                name: getattr(run, name)._asdict()
+                name: plain(getattr(run, name))
                 for name in LATER
                 if getattr(run, name) is not None
             },
@@ -342,13 +335,11 @@ def save_names(
 def _read_model(
     config: dict[str, Any], weights: dict[str, Tensor], tensors: dict[str, Tensor]
 ) -> Model:
-    known = {field.name for field in fields(Settings)}
-    kept = {k: v for k, v in config["settings"].items() if k in known}
-    search = SearchConfig.of(kept.pop("search", None))
-    settings = Settings(**kept, search=search)
+    settings: Settings = check(Settings, config["settings"], version=config["format"])
     widths = tuple(view["width"] for view in config["views"])
     rules = config.get("voters")
-    voters = optional(rules, lambda rules: read_voters(rules, tensors))
+    voters = rules and read_voters(rules, tensors)
+    hints = get_type_hints(Model)
     if len(widths) > len(tensors):
         raise ValueError(f"there are {len(widths)} views, and anchors of fewer")
     network = read_network(settings, widths, weights)
@@ -363,12 +354,8 @@ def _read_model(
         voters=voters,
         n_steps=config["n_steps"],
         **{
-            name: optional(config.get(name), from_json)
-            for name, (_, from_json) in EXTRAS.items()
-        },
-        **{
-            name: from_json(config[name])
-            for name, from_json in LATER.items()
+            name: check(hints[name], config[name])
+            for name in (*EXTRAS, *LATER)
             if name in config
         },
     )

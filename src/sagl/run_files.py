@@ -1,4 +1,7 @@
-"""What the JSON files of a run hold, field by field; ``sagl.schema`` checks them.
+"""What the files of a run hold: JSON, field by field, and tensors.
+
+``sagl.schema`` checks the JSON. Of tensors all is compared before memory is taken for a
+network of the sizes that a file claims.
 
 Formats of runs: 3 has no voters, 4 (of sagl 0.1) no heads, and from 6 on a
 configuration holds a checksum of itself and of every part of its run.
@@ -6,15 +9,17 @@ configuration holds a checksum of itself and of every part of its run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, is_dataclass
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-import numpy as np
+import torch
+from torch import Tensor
 
 from sagl.later import CORRECTIONS, Corrected, Stream
-from sagl.model import Layer
+from sagl.model import Layer, Model, build_network
+from sagl.nn.inference import Voters
+from sagl.nn.network import Network
 from sagl.recipes import RecipeName
 from sagl.schema import AtLeast0, Count, Positive, Share, Since, Within, check
 from sagl.search.anneal import Sizes
@@ -25,6 +30,10 @@ from sagl.settings import Settings
 
 FORMAT = 6
 OLDEST = 3  # that is read
+_LABELS = "labels"  # the anchors' clusters
+LEAVES = "leaves"  # their clusters in the finest layer
+BETWEEN = "between"  # how clusters are near each other, (C, C)
+_VOTERS = "voters."  # what names of the voters' tensors begin with
 _FORMER_SIZES = {"even": "balanced", "free": "any"}  # words of formats 3 and 4
 
 Checksum = str
@@ -37,29 +46,12 @@ class SavedView(TypedDict):
     width: Annotated[int, Within(1, 1 << 31)]
 
 
-class SavedLayer(TypedDict):
-    """``Layer``."""
-
-    n_clusters: Positive
-    parents: list[Count]
-    stability: Share
-    kept: AtLeast0
-
-
 class SavedVoters(TypedDict):
     """``Voters`` but for their tensors."""
 
     shares: list[float]
     nearest: Positive
     weight: float
-
-
-class SavedStream(TypedDict):
-    """``Stream``."""
-
-    seen: Positive
-    updates: Positive
-    whole: bool
 
 
 class SavedParams(TypedDict):
@@ -85,10 +77,10 @@ class Config(TypedDict):
     view_weights: Annotated[list[AtLeast0] | None, Since(4)]
     cluster_sizes: Annotated[Sizes | None, Since(5)]
     missing: NotRequired[list[Count] | None]
-    layers: Annotated[list[SavedLayer] | None, Since(6)]
+    layers: Annotated[list[Layer] | None, Since(6)]
     voters: Annotated[SavedVoters | None, Since(4)]
     corrections: NotRequired[Corrected]  # of runs that somebody corrected
-    stream: NotRequired[SavedStream]  # of runs that took in new samples
+    stream: NotRequired[Stream]  # of runs that took in new samples
     sha256: dict[str, Checksum]
     checksum: Annotated[Checksum, Since(6)]  # of all other fields
 
@@ -128,31 +120,14 @@ class Method(TypedDict):
     sha256: Checksum
 
 
-# What only runs have that somebody corrected or that took in new samples; of all others
-# a configuration has no such field.
-LATER: dict[str, Callable[[Any], Any]] = {
-    "corrections": Corrected.from_dict,
-    "stream": lambda saved: Stream(**saved),
-}
-# What not every run has: as JSON, and back.
-EXTRAS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "score": (Score._asdict, lambda saved: Score(**saved)),
-    "cluster_count": (ClusterCount.as_dict, ClusterCount.from_dict),
-    "doubt": (DoubtCurve.as_dict, DoubtCurve.from_dict),
-    **dict.fromkeys(("view_weights", "missing"), (list, tuple)),
-    "cluster_sizes": (str, str),
-    "layers": (
-        lambda layers: [layer._asdict() for layer in layers],
-        lambda saved: tuple(
-            Layer(**{**x, "parents": tuple(x["parents"])}) for x in saved
-        ),
-    ),
-}
-
-
-def optional(value: Any, convert: Callable[[Any], Any]) -> Any:
-    """The value converted, if there is one."""
-    return None if value is None else convert(value)
+# Fields of a model that a configuration has, if only as null...
+EXTRAS = (
+    *("score", "cluster_count", "doubt", "view_weights", "missing", "cluster_sizes"),
+    "layers",
+)
+# ...and those that only configurations of runs have that somebody corrected or that
+# took in new samples.
+LATER = ("corrections", "stream")
 
 
 def check_config(config: dict[str, Any], version: int) -> dict[str, Any]:
@@ -223,16 +198,115 @@ def check_source(record: Any) -> None:
         raise ValueError(f"store is {str(store)!r}, which leaves the run")
 
 
-def plain(value: Any) -> Any:
-    """A parameter as JSON can hold it; a random generator as None."""
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value if isinstance(value, str | int | float | None) else None
+def anchor_tensors(run: Model) -> dict[str, Tensor]:
+    """Linear features per view and clusters of the anchors; the same of voters."""
+    tensors = {str(i): z for i, z in enumerate(run.anchors)}
+    if run.anchor_labels is not None:
+        tensors[_LABELS] = run.anchor_labels
+    if run.leaves is not None:
+        tensors[LEAVES] = run.leaves.anchors
+    if run.facts is not None:
+        tensors[BETWEEN] = torch.from_numpy(run.facts.between)
+    if run.voters is not None:
+        tensors |= {f"{_VOTERS}{i}": x for i, x in enumerate(run.voters.features)}
+        tensors[f"{_VOTERS}{_LABELS}"] = run.voters.labels
+    return tensors
+
+
+def voting_rules(voters: Voters) -> dict[str, Any]:
+    """What is not a tensor."""
+    return {name: getattr(voters, name) for name in ("shares", "nearest", "weight")}
+
+
+def read_voters(rules: dict[str, Any], tensors: Mapping[str, Tensor]) -> Voters:
+    """Voters by their rules and tensors."""
+    features = [tensors[f"{_VOTERS}{i}"] for i in range(len(rules["shares"]))]
+    return Voters(features, tensors[f"{_VOTERS}{_LABELS}"], **rules)
+
+
+def read_network(
+    settings: Settings, widths: Sequence[int], weights: Mapping[str, Tensor]
+) -> Network:
+    """The network of these settings with these weights."""
+    with torch.device("meta"):
+        expected = build_network(settings, widths, None).state_dict()
+    _check_tensors(weights, expected)
+    for name, tensor in expected.items():
+        _check_form(name, weights[name], tuple(tensor.shape))
+        if weights[name].dtype != tensor.dtype:
+            raise ValueError(f"tensor {name!r} holds {weights[name].dtype}")
+    network = build_network(settings, widths, torch.Generator())
+    network.load_state_dict(dict(weights))
+    return network
+
+
+def read_anchors(
+    tensors: Mapping[str, Tensor], network: Network, voters: Voters | None
+) -> tuple[list[Tensor], Tensor | None]:
+    """Linear features of the anchors per view, and their clusters with heads."""
+    views = network.view_networks
+    C, n_views = len(views[0].bias), len(views)
+    names = [str(i) for i in range(n_views)]
+    if network.has_heads:
+        names.append(_LABELS)
+    if voters is not None:
+        if len(voters.shares) != n_views:
+            raise ValueError(f"voters.shares is not one for each of {n_views} views")
+        names += [f"{_VOTERS}{i}" for i in range(n_views)] + [f"{_VOTERS}{_LABELS}"]
+    names += [name for name in (LEAVES, BETWEEN) if name in tensors]
+    _check_tensors(tensors, names)
+    anchors, labels = [tensors[str(i)] for i in range(n_views)], tensors.get(_LABELS)
+    for i, (z, view) in enumerate(zip(anchors, views, strict=True)):
+        form = (_rows(anchors[0]), len(view.encoder.g))
+        _check_form(str(i), z, form, missing=network.has_heads)
+    if not torch.stack([~z[:, 0].isnan() for z in anchors]).any(dim=0).all():
+        raise ValueError("some anchors miss every view")
+    if labels is not None:
+        _check_clusters(_LABELS, labels, len(anchors[0]), C)
+    if LEAVES in tensors:
+        _check_clusters(LEAVES, tensors[LEAVES], len(anchors[0]), 2 * C)
+    if BETWEEN in tensors:
+        _check_form(BETWEEN, tensors[BETWEEN], (C, C))
+    if voters is not None:
+        n = _rows(voters.labels)
+        for i, (x, view) in enumerate(zip(voters.features, views, strict=True)):
+            _check_form(f"{_VOTERS}{i}", x, (n, len(view.encoder.shift)))
+        _check_clusters(f"{_VOTERS}{_LABELS}", voters.labels, n, C)
+        if voters.nearest > n:
+            raise ValueError(f"voters.nearest is {voters.nearest}, but there are {n}")
+    return anchors, labels
+
+
+def _rows(tensor: Tensor) -> int:
+    return len(tensor) if tensor.ndim else 0
+
+
+def _check_tensors(given: Mapping[str, Tensor], expected: Collection[str]) -> None:
+    for name in expected:
+        if name not in given:
+            raise ValueError(f"tensor {name!r} is missing")
+    for name in given:
+        if name not in expected:
+            raise ValueError(f"tensor {name[:60]!a} is not known")
+
+
+def _check_form(
+    name: str, tensor: Tensor, shape: tuple[int, ...], *, missing: bool = False
+) -> None:
+    """Its shape, and that it is finite but for whole rows that may be missing."""
+    if tuple(tensor.shape) != shape or 0 in shape:
+        given = tuple(tensor.shape)
+        raise ValueError(f"tensor {name!r} has the shape {given}, expected {shape}")
+    good = tensor.isfinite()
+    if missing and tensor.is_floating_point():
+        good |= tensor.isnan().all(dim=1, keepdim=True)
+    if not tensor.is_floating_point() or not good.all():
+        raise ValueError(f"tensor {name!r} holds values that are no finite numbers")
+
+
+def _check_clusters(name: str, labels: Tensor, n: int, n_clusters: int) -> None:
+    whole = labels.dtype in (torch.int64, torch.int32)
+    if tuple(labels.shape) != (n,) or not whole:
+        raise ValueError(f"tensor {name!r} is not one whole number for each of {n}")
+    if not ((labels >= 0) & (labels < n_clusters)).all():
+        raise ValueError(f"tensor {name!r} is not of clusters 0 to {n_clusters - 1}")

@@ -1,4 +1,4 @@
-"""Checks of what JSON files hold, made from the types that describe them.
+"""From JSON to values and back, by the types that describe what a file holds.
 
 A file is described by a ``TypedDict`` (or a dataclass, or a ``NamedTuple``); ``Within``
 gives limits and ``Since`` the version from which on a field must be there. Files of a
@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from contextlib import suppress
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -22,7 +24,10 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    is_typeddict,
 )
+
+import numpy as np
 
 STRICT = 6
 _MOST_BYTES = 1 << 26  # of a file: no such file is ever written
@@ -54,50 +59,62 @@ Share = Annotated[float, Within(0, 1)]
 AtLeast0 = Annotated[float, Within(0)]
 
 
-def check(kind: Any, value: Any, place: str = "", version: int = STRICT) -> None:
-    """Refuse a value that is not of this kind; the error names the place in the file.
+def check(kind: Any, value: Any, place: str = "", version: int = STRICT) -> Any:
+    """What JSON holds, as a value of this kind: records, and tuples out of lists.
 
+    It is refused if it is not of the kind; the error names the place in the file.
+
+    >>> check(tuple[Share, ...], [0.5, 1])
+    (0.5, 1)
     >>> check(list[Share], [0.5, 2])
     Traceback (most recent call last):
     ValueError: [1] is 2; expected a number of 0 to 1
     """
     origin, args = get_origin(kind), get_args(kind)
     if kind is Any:
-        return
+        return value
     if origin is NotRequired:
-        check(args[0], value, place, version)
-    elif origin is Annotated:
-        check(args[0], value, place, version)
+        return check(args[0], value, place, version)
+    if origin is Annotated:
+        checked = check(args[0], value, place, version)
         for limits in args[1:]:
             if isinstance(limits, Within) and value is not None:
                 _check_within(limits, value, place)
-    elif origin in (Union, UnionType):
-        _check_one(args, value, place, version)
-    elif origin is Literal:
+        return checked
+    if origin in (Union, UnionType):
+        return _check_one(args, value, place, version)
+    if origin is Literal:
         if not any(value == each and type(value) is type(each) for each in args):
             raise _fault(place, value, f"one of {', '.join(map(repr, args))}")
-    elif origin in (list, tuple):
+        return value
+    if origin in (list, tuple):
         _check_type(list, "a list", value, place)
-        for i, each in enumerate(value):
+        return origin(
             check(args[0], each, f"{place}[{i}]", version)
-    elif origin is dict:
+            for i, each in enumerate(value)
+        )
+    if origin is dict:
         _check_type(dict, "an object", value, place)
-        for name, each in value.items():
-            check(args[0], name, place, version)
-            check(args[1], each, _below(place, name), version)
-    elif kind in _WORDS:
+        return {
+            check(args[0], name, place, version): check(
+                args[1], each, _below(place, name), version
+            )
+            for name, each in value.items()
+        }
+    if kind in _WORDS:
         _check_plain(kind, value, place)
-    else:
-        _check_record(kind, value, place, version)
+        return value
+    return _check_record(kind, value, place, version)
 
 
-def _check_record(kind: Any, value: Any, place: str, version: int) -> None:
+def _check_record(kind: Any, value: Any, place: str, version: int) -> Any:
     _check_type(dict, "an object", value, place)
     hints = get_type_hints(kind, include_extras=True)
     where = f" in {place}" if place else ""
+    known = {}
     for name, hint in hints.items():
         if name in value:
-            check(hint, value[name], _below(place, name), version)
+            known[name] = check(hint, value[name], _below(place, name), version)
             continue
         since = [each.version for each in get_args(hint) if isinstance(each, Since)]
         needed = get_origin(hint) is not NotRequired
@@ -106,19 +123,18 @@ def _check_record(kind: Any, value: Any, place: str, version: int) -> None:
     unknown = [name for name in value if name not in hints]
     if unknown and version >= STRICT:
         raise ValueError(f"{_shown(unknown[0])} is not known{where}")
+    return {**value, **known} if is_typeddict(kind) else kind(**known)
 
 
-def _check_one(kinds: Any, value: Any, place: str, version: int) -> None:
+def _check_one(kinds: Any, value: Any, place: str, version: int) -> Any:
     """One of several kinds; the error is that of the last."""
     *others, last = (kind for kind in kinds if kind is not NoneType)
     if value is None and NoneType in kinds:
-        return
+        return None
     for kind in others:
-        try:
+        with suppress(ValueError):
             return check(kind, value, place, version)
-        except ValueError:
-            continue
-    check(last, value, place, version)
+    return check(last, value, place, version)
 
 
 def _check_within(limits: Within, value: float, place: str) -> None:
@@ -182,6 +198,23 @@ def parse_json(text: str) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it; what it cannot, such as a generator, as None."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = vars(value)
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value if isinstance(value, str | int | float | None) else None
 
 
 def checksum(value: Any) -> str:

@@ -10,6 +10,7 @@ from sagl import SAGL
 from sagl.baselines import KMeans, Method, find_method
 from sagl.experiments.fit import Task, fit_run, run_task
 from sagl.features.split import find_source
+from sagl.schema import check
 from sagl.search.score import score
 from sagl.selection import label_free_score
 from sagl.training.callbacks import Callback
@@ -161,7 +162,7 @@ def test_labels_of_the_training_part_reach_supervised_methods_alone(tmp_path):
 @pytest.mark.parametrize("views", [None, ("wide",)])
 def test_a_task_survives_json(source, views):
     task = Task(find_method("linear-probe"), source, 3, 1, looks=2, views=views)
-    assert Task.from_dict(json.loads(json.dumps(task.as_dict()))) == task
+    assert check(Task, json.loads(json.dumps(task.as_dict()))) == task
 
 
 def test_without_labels_there_is_the_label_free_score(tmp_path):

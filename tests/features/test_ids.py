@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sagl.features.split import read_files, read_views
+from sagl.features.store import OverlapWarning
 
 IDS = ["c.jpg", "a.jpg", "b.jpg"]
 LEFT = np.array([[3.0, 30], [1, 10], [2, 20]])
@@ -88,18 +89,19 @@ def test_samples_that_are_not_everywhere(tmp_path, tables):
         message = refused(*pair)
         assert "'c.jpg'" in message
         assert message.startswith(str(few))
-        assert "--join inner" in message
-        joined = read_files(options(*pair), "id", "inner")
+        assert "join 'inner' takes those" in message
+        with pytest.warns(OverlapWarning, match="2 are in all of them and taken"):
+            joined = read_files(options(*pair), "id", "inner")
         assert joined.ids == IDS[1:]
         np.testing.assert_array_equal(joined.views["left"], LEFT[1:])
     other = write_csv(tmp_path / "other.csv", ["x", "y"], LEFT[1:])
-    assert "nothing is in all" in refused(tables[0], other, join="inner")
+    assert "nothing can be joined so" in refused(tables[0], other, join="inner")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,x\na,1\na,2\n", "rows 0 and 1 (counting from 0) have the same id 'a'"),
+        ("id,x\na,1\na,2\n", "samples 0 and 1 (counting from 0) have the same id 'a'"),
         ("id,x\na,1\n,2\n", "the id is missing"),
         ("id,x\n", "no rows"),
         ("name,x\na,1\n", "'id'"),

@@ -1,12 +1,14 @@
 """Directories to compare on: what is found in them and what is refused."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from sagl.features.split import Part, Source, find_source, read_views
 from sagl.features.store import write_view
+from sagl.schema import check
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def test_without_a_test_part_the_fitted_samples_are_scored(directory):
 
 def test_survives_json(directory):
     source = find_source(directory)
-    assert Source.from_dict(json.loads(json.dumps(source.as_dict()))) == source
+    assert check(Source, json.loads(json.dumps(asdict(source)))) == source
 
 
 def test_refuses_a_directory_of_another_shape(tmp_path, directory):
@@ -117,7 +119,7 @@ class TestStores:
         assert views.names == ("clip", "dino")
         assert labels.tolist() == list("abcabc")
         np.testing.assert_array_equal(views["dino"][1], [2, 3])
-        assert Source.from_dict(json.loads(json.dumps(source.as_dict()))) == source
+        assert check(Source, json.loads(json.dumps(asdict(source)))) == source
 
     def test_train_and_test(self, stores):
         source = find_source(stores, ["dino"])

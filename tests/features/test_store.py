@@ -300,7 +300,7 @@ def test_what_is_no_store_is_refused(store, tmp_path):
     good["views"]["a"]["rows"] = 8
     refused("its content is not what was written", json.dumps(good))
     del good["checksum"]  # as in stores of 0.1
-    refused("8 rows, but 9 in its shards", json.dumps(good))
+    refused("a: 8 rows, 9 in its files, 9 ids", json.dumps(good))
     refused("'checksun' is not known", json.dumps(good | {"checksun": ""}))
 
 

@@ -167,7 +167,8 @@ def test_one_flipped_bit(sharded):
     content[-1] ^= 1
     path.write_bytes(content)
     [fault] = verify(sharded)
-    assert fault.startswith(f"{path}: its content is not what was written")
+    assert fault.startswith(f"{path}: ")
+    assert "its content is not what was written" in fault
 
 
 def test_values_that_are_not_finite_even_if_the_checksum_fits(tmp_path):
@@ -184,7 +185,7 @@ def test_missing_and_cut_files(sharded):
     path = sharded / "v" / "00002.npy"
     path.write_bytes(path.read_bytes()[:-4])
     missing, cut = verify(sharded)
-    assert "00000.npy: is missing" in missing
+    assert "00000.npy: no such file" in missing
     assert "00002.npy: is cut short" in cut
 
 
@@ -194,7 +195,8 @@ def test_ids_and_labels(sharded):
     ids.write_text(ids.read_text().replace("3", "33"))
     labels.write_text(labels.read_text()[:-2])
     first, second = verify(sharded)
-    assert f"{ids}: its content is not what was written" in first
+    assert first.startswith(f"{ids}: ")
+    assert "its content is not what was written" in first
     assert second.startswith(f"{labels}: ")
     assert "it holds 9 lines, expected 10" in second
 
@@ -205,8 +207,8 @@ def test_rows_that_do_not_add_up(sharded):
     manifest["views"]["v"]["rows"] = 8
     del manifest["checksum"]
     (sharded / "manifest.json").write_text(json.dumps(manifest))
-    [fault] = verify(sharded)
-    assert "view 'v' has 8 rows and 10 ids" in fault
+    with pytest.raises(ValueError, match="v: 8 rows, 8 in its files, 10 ids"):
+        verify(sharded)
 
 
 def test_an_unfinished_view(sharded):

@@ -34,9 +34,9 @@ from sagl.clusters.names import Names, read_names
 from sagl.experiments.fit import read_result
 from sagl.experiments.table import cells, rows_of
 from sagl.features.files import read_array, read_labels, read_prediction_table
-from sagl.features.ids import check_no_ids, check_same_index, read_identified
 from sagl.features.images import image_from_bytes, image_from_file
 from sagl.features.manifest import make_plan
+from sagl.features.number_tables import check_no_ids, check_same_index, read_identified
 from sagl.features.readers import absolute, open_samples
 from sagl.features.samples import Unreadable
 from sagl.features.saved import read_saved
@@ -300,7 +300,7 @@ def _begun(folder: Path) -> None:
 
 def _finish(path: Path) -> None:
     for view in unfinished(_store_of(path)):
-        view.pending()
+        assert len(view.pending) <= view.plan.n_pieces
     merge([_store_of(path)])
     _read_store(path)
 
@@ -485,7 +485,7 @@ TARGETS = {
     ),
     "parquet": Target(
         _file("x.parquet"),
-        (*_TABLES, lambda path: check_same_index({"a": path, "b": path})),
+        (*_TABLES, lambda path: check_same_index([path, path])),
         _parquet,
     ),
     "tar": Target(

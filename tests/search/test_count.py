@@ -1,6 +1,7 @@
 """How many clusters: candidates, the value of one, the conclusion, real structure."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sagl.schema import check
 from sagl.search.count import (
     ClusterCount,
     CountPoint,
@@ -134,7 +136,7 @@ def test_it_prints_as_a_sentence():
 
 def test_survives_a_round_trip_through_json():
     found = conclude(curve(0.1, 0.9, 0.2))
-    assert ClusterCount.from_dict(found.as_dict()) == found
+    assert check(ClusterCount, json.loads(json.dumps(found.as_dict()))) == found
 
 
 @pytest.mark.parametrize("truth", [3, 6])

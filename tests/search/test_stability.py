@@ -1,5 +1,6 @@
 """Stability under other partitions, and the curve that turns it into a threshold."""
 
+import json
 from itertools import permutations
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sagl.schema import check
 from sagl.search.stability import DoubtCurve, doubt_curve, stability
 
 checked = settings(max_examples=50, deadline=None, derandomize=True, database=None)
@@ -47,7 +49,7 @@ def test_curve_counts_what_is_at_or_above_each_threshold():
     for t, kept, agreement in zip(*curve, strict=True):
         assert kept == pytest.approx((confidence >= t).mean())
         assert agreement == pytest.approx(stable[confidence >= t].mean())
-    assert DoubtCurve.from_dict(curve.as_dict()) == curve
+    assert check(DoubtCurve, json.loads(json.dumps(curve.as_dict()))) == curve
 
 
 def test_threshold_is_the_lowest_that_reaches_the_agreement():

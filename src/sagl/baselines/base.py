@@ -30,8 +30,8 @@ from sagl.checks import integer, number
 from sagl.environment import pick_device
 from sagl.nn.neighbours import nearest_neighbours, unit_rows
 from sagl.progress import progress
-from sagl.run_files import Method, plain
-from sagl.schema import Positive, check, read_json
+from sagl.run_files import Method
+from sagl.schema import Positive, check, plain, read_json
 from sagl.settings import as_seed
 from sagl.storage import make_writable, read_tensors, sha256, write_json, write_tensors
 from sagl.training.feed import Normalization, standardization

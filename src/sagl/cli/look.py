@@ -91,6 +91,7 @@ def _corrections(saved: Model) -> dict[str, Any] | None:
 
 def show_run(facts: dict[str, Any]) -> None:
     """The same facts for people."""
+    from sagl.schema import check
     from sagl.search.config import SearchConfig
     from sagl.search.count import ClusterCount
 
@@ -135,7 +136,7 @@ def show_run(facts: dict[str, Any]) -> None:
         seen, updates = facts["stream"]["seen"], facts["stream"]["updates"]
         rows["updated"] = f"{updates:,} times; {seen:,} samples seen in all"
     if facts["cluster_count"] is not None:
-        rows["estimated"] = ClusterCount.from_dict(facts["cluster_count"]).in_words()
+        rows["estimated"] = check(ClusterCount, facts["cluster_count"]).in_words()
     table = Table(show_header=False, title=as_text(f"run {facts['run']}"))
     table.add_column(style="bold")
     table.add_column()

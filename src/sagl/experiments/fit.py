@@ -180,16 +180,6 @@ class Task:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Task:
-        method, views = value["method"], value["views"]
-        parts = {
-            "method": Method(**{**method, "needs": tuple(method["needs"])}),
-            "source": Source.from_dict(value["source"]),
-            "views": None if views is None else tuple(views),
-        }
-        return cls(**{**value, **parts})
-
 
 def run_task(task: Task) -> Result:
     """Fit, predict, score: how good, how long, how much memory."""
@@ -384,7 +374,7 @@ def _last_words(output: str, code: int) -> str:
 
 
 def main(file: str) -> None:
-    task = Task.from_dict(json.load(sys.stdin))
+    task = check(Task, json.load(sys.stdin))
     try:
         result = run_task(task)
     except Exception as error:  # whatever it is becomes a row of the table

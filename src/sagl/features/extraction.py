@@ -25,7 +25,6 @@ from sagl.environment import default_workers, device_of_process, share_of_proces
 from sagl.features.backbones import Backbone, load_backbone, parse_backbones
 from sagl.features.manifest import (
     DTYPES,
-    Manifest,
     check_view_name,
     line_fault,
     make_plan,
@@ -34,6 +33,7 @@ from sagl.features.manifest import (
 )
 from sagl.features.samples import Samples, Unreadable
 from sagl.features.saved import SavedFeatures, read_saved
+from sagl.features.store import FeatureStore
 from sagl.features.store_write import UnfinishedView, begin, finish, piece_rows
 from sagl.processes import end_with_parent
 from sagl.progress import progress as open_bar
@@ -154,10 +154,10 @@ def extract(
         plans[name] = make_plan(sorted_ids, about, dtype or kept, dim, rows, together)
     views: dict[str, _View] = {}
     for name, plan in plans.items():
-        begun = begin(store, name, plan, sorted_ids, sorted_labels, samples.describe())
+        source = samples.describe()
+        begun = begin(store, name, plan, sorted_ids, sorted_labels, source, part)
         if begun is not None:
-            begun.check(*part)
-            views[name] = _View(begun, sorted_ids, begun.pending(*part))
+            views[name] = _View(begun, sorted_ids)
     models: dict[str, Backbone] = {}
     for name, view in views.items():
         backbone = backbones[name]
@@ -187,12 +187,12 @@ def extract(
             bar.update(len(loaded))
     if not _finish(store, views):
         return Extraction(str(store), False, len(ids))
-    manifest = Manifest.read(store)
-    manifest.check_files(name for name in backbones if name not in views)
-    stored = manifest.views
+    finished = FeatureStore.open(store)
+    finished.check_files([name for name in backbones if name not in views])
+    stored = finished.manifest.views
     sizes = {
-        name: {"rows": view.rows, "dim": view.plan.dim, "dtype": view.plan.dtype}
-        for name, view in ((name, stored[name]) for name in backbones)
+        name: {key: getattr(stored[name], key) for key in ("rows", "dim", "dtype")}
+        for name in backbones
     }
     skipped = len({sample for sample, _ in read_skipped(store)})
     return Extraction(str(store), True, len(ids), sizes, skipped)
@@ -233,10 +233,8 @@ class _View:
     Positions are those among the sorted ids.
     """
 
-    def __init__(
-        self, view: UnfinishedView, ids: Sequence[str], pending: Sequence[int]
-    ) -> None:
-        self.view, self.ids, self.pending = view, ids, pending
+    def __init__(self, view: UnfinishedView, ids: Sequence[str]) -> None:
+        self.view, self.ids, self.pending = view, ids, view.pending
         self._features: list[NDArray[Any]] = []
         self._positions: list[int] = []
         self._skipped: dict[int, str] = {}

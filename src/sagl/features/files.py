@@ -21,6 +21,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from safetensors import safe_open
 
+from sagl.features.number_tables import read_number_table, read_parquet
 from sagl.features.samples import (
     FileFormatError,
     check_growth,
@@ -28,12 +29,7 @@ from sagl.features.samples import (
     file_error,
     reading,
 )
-from sagl.features.tables import (
-    read_columns,
-    read_number_table,
-    read_parquet,
-    read_table_labels,
-)
+from sagl.features.tables import read_columns, read_table_labels
 from sagl.storage import check_writable, replacing, write_text
 
 __all__ = [

@@ -22,17 +22,17 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict, get_args
 
 import numpy as np
 
 from sagl._version import __version__
 from sagl.features.samples import file_error, first_repeat, reading
 from sagl.schema import Positive, Within, check, checksum, is_unicode, read_json
-from sagl.storage import sha256, write_bytes, write_json, write_text
+from sagl.storage import write_bytes, write_json, write_text
 
 __all__ = ["Manifest", "Plan", "is_store", "read_skipped"]
 
@@ -40,8 +40,11 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 WORK = ".extracting"  # where unfinished views keep what they need to be finished
 SKIPPED = "skipped.csv"
-DTYPES = ("float16", "float32", "float64")
+Dtype = Literal["float16", "float32", "float64"]
+DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 VIEW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+CURE = "copy it back or extract again"
+CHANGED = "its content is not what was written"
 Skipped = list[tuple[str, str]]  # ids and reasons
 
 
@@ -54,7 +57,7 @@ class Plan:
     """
 
     backbone: dict[str, Any]  # what the model says of itself
-    dtype: str
+    dtype: Dtype
     dim: Annotated[int, Within(1, 1 << 31)]
     piece_rows: Positive  # samples that are done in one go
     # None when the features came from a file.
@@ -77,16 +80,16 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class StoredView:
-    """One view of a store."""
+class StoredView(Plan):
+    """One view of a store, as the manifest has it."""
 
-    plan: Plan
+    rows: Positive
     samples: str  # key of its set of samples
     shards: tuple[Shard, ...]
 
     @property
-    def rows(self) -> int:
-        return sum(shard.rows for shard in self.shards)
+    def plan(self) -> Plan:
+        return Plan(**{part.name: getattr(self, part.name) for part in fields(Plan)})
 
 
 @dataclass(frozen=True)
@@ -103,16 +106,8 @@ class _Content(TypedDict):
     """``manifest.json``."""
 
     format: Positive
-    views: dict[str, dict[str, Any]]
+    views: dict[str, StoredView]
     samples: dict[str, SampleSet]
-
-
-class _Rows(TypedDict):
-    """What it says of a view beside its plan."""
-
-    rows: Positive
-    samples: str
-    shards: list[Shard]
 
 
 @dataclass(frozen=True)
@@ -124,11 +119,7 @@ class Manifest:
     samples: dict[str, SampleSet] = field(default_factory=dict)
 
     def write(self) -> None:
-        views = {}
-        for name, view in sorted(self.views.items()):
-            shards = [asdict(shard) for shard in view.shards]
-            rest = {"rows": view.rows, "samples": view.samples, "shards": shards}
-            views[name] = {**asdict(view.plan), **rest}
+        views = {name: asdict(view) for name, view in sorted(self.views.items())}
         samples = {key: asdict(value) for key, value in sorted(self.samples.items())}
         content = {"format": FORMAT, "views": views, "samples": samples}
         content = json.loads(json.dumps(content))  # as it is read back
@@ -141,7 +132,7 @@ class Manifest:
         path = store / MANIFEST
         if not path.exists():
             return cls(store)
-        with reading(path, "copy it back or extract again"):
+        with reading(path, CURE):
             content = read_json(path)
             check(Positive, content["format"], "format")
             if (version := content["format"]) > FORMAT:
@@ -152,16 +143,14 @@ class Manifest:
                 )
             written = content.pop("checksum", None)  # stores of 0.1 have none
             if written not in (None, checksum(content)):
-                raise ValueError("its content is not what was written")
-            check(_Content, content)
-            views = {k: _view_from_json(k, v) for k, v in content["views"].items()}
-            samples = {
-                k: _samples_from_json(k, v) for k, v in content["samples"].items()
-            }
-            for name, view in views.items():
-                if view.samples not in samples:
-                    raise ValueError(f"{name}: its samples are not there")
-        return cls(store, views, samples)
+                raise ValueError(CHANGED)
+            content = check(_Content, content)
+            for key in content["samples"]:
+                if not re.fullmatch(r"[0-9a-f]+", key):
+                    raise ValueError(f"{key[:99]!a} cannot be the key of samples")
+            for name, view in content["views"].items():
+                _check_view(name, view, content["samples"])
+        return cls(store, content["views"], content["samples"])
 
     @classmethod
     def open(cls, store: Path) -> Manifest:
@@ -177,12 +166,6 @@ class Manifest:
             )
         raise file_error(store, f"is not a feature store: no {MANIFEST} names a view")
 
-    def ids_file(self, key: str) -> Path:
-        return self.inside(f"ids-{key}.txt")
-
-    def labels_file(self, key: str) -> Path:
-        return self.inside(f"labels-{key}.txt")
-
     def inside(self, name: str) -> Path:
         """The path of a file of the store; refused where a link leads out of it."""
         path = self.store / name
@@ -195,32 +178,24 @@ class Manifest:
 
     def ids(self, key: str) -> list[str]:
         samples = self.samples[key]
-        return read_lines(self.ids_file(key), samples.rows, samples.ids_sha256)
+        return self._lines(f"ids-{key}.txt", samples.rows, samples.ids_sha256)
 
     def labels(self, key: str) -> list[str] | None:
         samples = self.samples[key]
         if samples.labels_sha256 is None:
             return None
-        return read_lines(self.labels_file(key), samples.rows, samples.labels_sha256)
+        return self._lines(f"labels-{key}.txt", samples.rows, samples.labels_sha256)
 
-    def files(self, names: Iterable[str]) -> dict[Path, str]:
-        """The files of these views with their checksums."""
-        shards = [shard for name in names for shard in self.views[name].shards]
-        return {self.inside(shard.file): shard.sha256 for shard in shards}
-
-    def check_files(self, names: Iterable[str]) -> None:
-        """Read all files of these views, and refuse one that is not as it was written.
-
-        What is read row by row later on is not compared with anything.
-        """
-        names = list(names)
-        for key in {self.views[name].samples for name in names}:
-            self.ids(key)
-            self.labels(key)
-        for path, written in self.files(names).items():
-            with reading(path, "copy it back or extract again"):
-                if sha256(path) != written:
-                    raise ValueError("its content is not what was written")
+    def _lines(self, name: str, expected: int, written: str) -> list[str]:
+        """What ``as_lines`` made, of this checksum: split at line feeds alone."""
+        path = self.inside(name)
+        with reading(path, CURE):
+            lines = path.read_bytes().decode().split("\n")[:-1]
+            if len(lines) != expected:
+                raise ValueError(f"it holds {len(lines)} lines, expected {expected}")
+            if samples_checksum(lines) != written:
+                raise ValueError(CHANGED)
+        return lines
 
     def add_samples(
         self,
@@ -234,46 +209,32 @@ class Manifest:
         before = self.samples.get(key)
         labelled = before.labels_sha256 if before else None
         if labels is not None:
-            new = samples_checksum(labels)
+            path, new = self.inside(f"labels-{key}.txt"), samples_checksum(labels)
             if labelled not in (None, new):
                 raise ValueError(
-                    f"{self.labels_file(key)}: the same samples have other labels "
-                    "now; extract into another store"
+                    f"{path}: the same samples have other labels now; extract into "
+                    "another store"
                 )
             labelled = new
-            write_bytes(self.labels_file(key), as_lines(labels))
-        write_bytes(self.ids_file(key), as_lines(ids))
+            write_bytes(path, as_lines(labels))
+        write_bytes(self.inside(f"ids-{key}.txt"), as_lines(ids))
         source = before.source if before else dict(source)
         self.samples[key] = SampleSet(len(ids), of_ids, labelled, source)
         return key
 
 
-def _view_from_json(name: str, value: dict[str, Any]) -> StoredView:
+def _check_view(name: str, view: StoredView, samples: Mapping[str, SampleSet]) -> None:
+    """Refuse a view whose parts do not fit each other."""
     check_view_name(name)
-    rest = {k: value.pop(k) for k in _Rows.__annotations__ if k in value}
-    check(_Rows, rest, name)
-    shards = tuple(Shard(**shard) for shard in rest["shards"])
-    for shard in shards:
+    for shard in view.shards:
         if not re.fullmatch(rf"{re.escape(name)}/[0-9]+\.npy", shard.file):
             raise ValueError(f"{name}: {shard.file[:99]!a} cannot be a file of it")
-    view = StoredView(plan_from_json(value, name), rest["samples"], shards)
-    if view.rows != rest["rows"]:
-        raise ValueError(f"{rest['rows']} rows, but {view.rows} in its shards")
-    return view
-
-
-def plan_from_json(value: Any, place: str = "plan") -> Plan:
-    """The plan of a view, as it stands in a file."""
-    check(Plan, value, place)
-    if value["dtype"] not in DTYPES:
-        raise ValueError(f"{place}.dtype is {value['dtype'][:99]!a}")
-    return Plan(**value)
-
-
-def _samples_from_json(key: str, value: dict[str, Any]) -> SampleSet:
-    if not re.fullmatch(r"[0-9a-f]+", key):
-        raise ValueError(f"{key[:99]!a} cannot be the key of samples")
-    return SampleSet(**value)
+    if view.samples not in samples:
+        raise ValueError(f"{name}: its samples are not there")
+    held = sum(shard.rows for shard in view.shards)
+    if not view.rows == held == samples[view.samples].rows:
+        ids = samples[view.samples].rows
+        raise ValueError(f"{name}: {view.rows} rows, {held} in its files, {ids} ids")
 
 
 def is_store(path: Path) -> bool:
@@ -298,7 +259,7 @@ def make_plan(
     batch_size: int | None = None,
 ) -> Plan:
     """The plan of a view, its description as it will be read back from JSON."""
-    name = str(np.dtype(dtype))
+    name: Any = str(np.dtype(dtype))
     if name not in DTYPES:
         raise ValueError(f"a view is kept as {', '.join(DTYPES)}; not as {name}")
     described = dict(json.loads(json.dumps(dict(backbone))))
@@ -315,17 +276,6 @@ def as_lines(texts: Sequence[str]) -> bytes:
 def samples_checksum(sorted_ids: Sequence[str]) -> str:
     """Checksum by which sets of samples are told apart: that of their file."""
     return hashlib.sha256(as_lines(sorted_ids)).hexdigest()
-
-
-def read_lines(path: Path, expected: int, written: str | None = None) -> list[str]:
-    """What ``as_lines`` made, of this checksum: split at line feeds alone."""
-    with reading(path, "copy it back"):
-        lines = path.read_bytes().decode().split("\n")[:-1]
-        if len(lines) != expected:
-            raise ValueError(f"it holds {len(lines)} lines, expected {expected}")
-        if written not in (None, samples_checksum(lines)):
-            raise ValueError("its content is not what was written")
-    return lines
 
 
 def line_fault(text: str) -> str | None:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagl.features.files import read_array
+from sagl.features.manifest import CURE
 from sagl.features.samples import file_error
 from sagl.unchanged import Unchanged
 
 Array = NDArray[Any]
 Rows = NDArray[np.int64]
-CURE = "copy it back or extract again"
 
 
 class ShardedArray:
@@ -40,10 +40,9 @@ class ShardedArray:
     ) -> None:
         self.files = tuple(files)
         self.dtype = np.dtype(dtype)
-        self.selected = selected
         self._starts = np.cumsum([0, *(rows for _, rows in self.files)])
-        rows = int(self._starts[-1]) if selected is None else len(selected)
-        self.shape = (rows, dim)
+        self._rows = np.arange(self._starts[-1]) if selected is None else selected
+        self.shape = (len(self._rows), dim)
         self._open: dict[int, tuple[Array, Unchanged]] = {}
 
     def __len__(self) -> int:
@@ -72,13 +71,12 @@ class ShardedArray:
 
     def select(self, rows: Rows) -> ShardedArray:
         """These rows in this order, still on disk."""
-        selected = self._positions(rows)
-        return ShardedArray(self.files, self.shape[1], self.dtype, selected)
+        positions = self._positions(rows)
+        return ShardedArray(self.files, self.shape[1], self.dtype, positions)
 
     def _positions(self, key: Any) -> Rows:
         """Rows of the files that a number, a slice, a mask or positions mean."""
-        rows = np.arange(len(self)) if self.selected is None else self.selected
-        positions = np.asarray(rows[key])  # by the rules of NumPy
+        positions = np.asarray(self._rows[key])  # by the rules of NumPy
         if positions.ndim > 1:
             raise IndexError(
                 "rows are chosen by a slice, a mask or a list of positions"
@@ -106,25 +104,21 @@ class ShardedArray:
         return out
 
     def _file(self, shard: int) -> Array:
+        """A shard as a memory map, refused when it has not the form it should have."""
+        path, rows = self.files[shard]
         if shard not in self._open:
-            path, rows = self.files[shard]
-            unchanged = Unchanged([path])
-            opened = open_shard(path, (rows, self.shape[1]), self.dtype)
-            self._open[shard] = opened, unchanged
+            shape, unchanged = (rows, self.shape[1]), Unchanged([path])
+            if not path.is_file():
+                raise file_error(path, f"is missing; {CURE}")
+            array = read_array(path)
+            if array.shape != shape or array.dtype != self.dtype:
+                raise file_error(
+                    path,
+                    f"holds {array.dtype} of shape {array.shape}, the manifest says "
+                    f"{self.dtype} of shape {shape}; {CURE}",
+                )
+            # Indexing a np.memmap itself is slower.
+            self._open[shard] = np.asarray(array), unchanged
         array, unchanged = self._open[shard]
         unchanged.check()
         return array
-
-
-def open_shard(path: Path, shape: tuple[int, int], dtype: Any) -> Array:
-    """A shard as a memory map, refused when it is not of the form it should have."""
-    if not path.is_file():
-        raise file_error(path, f"is missing; {CURE}")
-    array = read_array(path)
-    if array.shape != shape or array.dtype != np.dtype(dtype):
-        raise file_error(
-            path,
-            f"holds {array.dtype} of shape {array.shape}, the manifest says "
-            f"{np.dtype(dtype)} of shape {shape}; {CURE}",
-        )
-    return np.asarray(array)  # indexing a np.memmap itself is slower

@@ -13,7 +13,7 @@ fitted samples are scored. A store knows its labels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,13 @@ from sagl.features.files import (
     read_labels,
     views_in,
 )
-from sagl.features.ids import (
+from sagl.features.manifest import is_store
+from sagl.features.number_tables import (
     check_no_ids,
     check_same_index,
-    common_rows,
     read_identified,
 )
-from sagl.features.manifest import MANIFEST, Manifest
-from sagl.features.store import FeatureStore, Join, Joined, is_store
+from sagl.features.store import FeatureStore, Join, Joined, join_ids
 from sagl.views import Views
 
 _LABELS = "labels"
@@ -82,14 +81,14 @@ def read_files(
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
     if id_column is None:
-        check_same_index(files)
-        views = Views(arrays)
-        samples = [f"{row}" for row in range(len(views))]
+        check_same_index(files.values())
     else:
-        samples, rows = common_rows(ids, files, join)
-        taken = {name: _rows_of(array, rows[name]) for name, array in arrays.items()}
-        complete &= all((of >= 0).all() for of in rows.values())
-        views = Views(taken)
+        samples, rows = join_ids(ids, files, join)
+        arrays = {name: _rows_of(array, rows[name]) for name, array in arrays.items()}
+        complete &= all(of is None or (of >= 0).all() for of in rows.values())
+    views = Views(arrays)
+    if id_column is None:
+        samples = [f"{row}" for row in range(len(views))]
     views.mark_checked(complete=complete)
     views.check_values(missing=True)
     return Joined(samples, views, None, {})
@@ -100,8 +99,10 @@ def holds_features(path: Path) -> bool:
     return is_store(path) or is_archive(path)
 
 
-def _rows_of(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
-    """These rows; of −1 a row of NaN."""
+def _rows_of(array: NDArray[Any], rows: NDArray[np.int64] | None) -> NDArray[Any]:
+    """These rows, or all; of −1 a row of NaN."""
+    if rows is None:
+        return array
     taken: NDArray[Any] = array[rows]
     if (rows < 0).any():
         taken = taken.astype(np.result_type(taken.dtype, np.float32), copy=False)
@@ -148,7 +149,7 @@ def open_input(path: Path, names: Sequence[str] | None, join: Join) -> Joined:
 
     store = FeatureStore.open(path)
     joined = store.join(names, join)
-    store.manifest.check_files(joined.views.names)
+    store.check_files(joined.views.names)
     place = {"store": str(path.resolve()), "views": list(joined.views.names)}
     return replace(joined, source={**absolute(joined.source), **place})
 
@@ -183,15 +184,14 @@ class Part:
     def files(self) -> list[Path]:
         """All files that ``read`` reads."""
         if self.store is not None:
-            store = Path(self.store)
-            return [store / MANIFEST, *Manifest.open(store).files(self.views)]
+            return FeatureStore.open(self.store).files(self.views)
         named = [parse_view_option(option)[1] for option in self.views]
         return named if self.labels is None else [*named, Path(self.labels)]
 
     def check_files(self) -> None:
         """Refuse a store that is damaged; other files are whole if they can be read."""
         if self.store is not None:
-            Manifest.open(Path(self.store)).check_files(self.views)
+            FeatureStore.open(self.store).check_files(self.views)
 
     def read(self) -> tuple[Views, NDArray[Any] | None]:
         """Views and labels, as many of the one as of the other."""
@@ -219,17 +219,6 @@ class Source:
     def scored(self) -> Part:
         """The part whose samples are scored."""
         return self.train if self.test is None else self.test
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Source:
-        parts = [
-            part and Part(tuple(part["views"]), part["labels"], part.get("store"))
-            for part in (value["train"], value["test"])
-        ]
-        return cls(value["name"], *parts)
 
 
 def find_source(directory: Path, views: Sequence[str] | None = None) -> Source:

@@ -7,9 +7,10 @@ checking, merging and exporting in ``store_tools``.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,16 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagl.features.manifest import (
+    CHANGED,
+    CURE,
+    MANIFEST,
     Manifest,
+    Shard,
+    StoredView,
     is_store,
     line_fault,
     make_plan,
     read_skipped,
     sorted_order,
 )
-from sagl.features.samples import file_error, string_array
-from sagl.features.sharded import CURE, ShardedArray
+from sagl.features.samples import reading, string_array
+from sagl.features.sharded import ShardedArray
 from sagl.features.store_write import begin, finish, piece_rows, unfinished
+from sagl.storage import sha256
 from sagl.views import Views
 
 __all__ = [
@@ -40,7 +47,6 @@ __all__ = [
     "write_view",
 ]
 
-Array = NDArray[Any]
 Rows = NDArray[np.int64]
 Join = Literal["error", "inner", "outer"]
 
@@ -51,12 +57,67 @@ class OverlapWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Joined:
-    """Samples of several views of a store: those in all of them, or in any."""
+    """Samples of several views: those in all of them, or in any."""
 
     ids: list[str]  # in the order of the rows
     views: Views  # on disk until rows are asked for
     labels: NDArray[np.str_] | None  # if the store knows them, for evaluation alone
     source: dict[str, Any]  # where the samples came from
+
+
+def join_ids(
+    ids: Mapping[str, list[str]], places: Mapping[str, Path], join: Join
+) -> tuple[list[str], dict[str, Rows | None]]:
+    """Ids that all views have, in the order of the first, and their rows in each.
+
+    None is all rows as they are. With ``outer`` the ids that any view has, sorted; −1
+    is a row that is not there. ``places`` say where each view comes from.
+    """
+    if join not in get_args(Join):
+        raise ValueError(f"join must be error, inner or outer; got {join!r}")
+    sets: list[list[str]] = []  # the different ones
+    for of in ids.values():
+        if of not in sets:
+            sets.append(of)
+    kept = sets[0]
+    if join == "outer" and len(sets) > 1:
+        kept = sorted(set(chain.from_iterable(sets)))
+    elif len(sets) > 1:
+        shared = set(kept).intersection(*sets)
+        kept = [one for one in kept if one in shared]
+        _check_shared(ids, shared, places, join)
+    rows = [None if of == kept else _rows_in(of, kept) for of in sets]
+    return kept, {name: rows[sets.index(of)] for name, of in ids.items()}
+
+
+def _rows_in(ids: list[str], wanted: list[str]) -> Rows:
+    row = {sample: i for i, sample in enumerate(ids)}
+    return np.array([row.get(sample, -1) for sample in wanted], dtype=np.int64)
+
+
+def _check_shared(
+    ids: Mapping[str, list[str]],
+    shared: set[str],
+    places: Mapping[str, Path],
+    join: Join,
+) -> None:
+    """Refuse views of different samples, or warn that some are left out."""
+    pairs = ((name, one) for name, of in ids.items() for one in of)
+    lone = next(((name, one) for name, one in pairs if one not in shared), None)
+    if lone is None:
+        return
+    counts = ", ".join(f"{name} {len(of):,}" for name, of in ids.items())
+    all_ = f"{len(shared):,} are in all of them"
+    overlap = f"the views hold different samples: {counts}; {all_}"
+    has, one = lone
+    lacking = next(name for name, of in ids.items() if one not in of)
+    if join == "error" or not shared:
+        inner = "join 'inner' takes those" if shared else "nothing can be joined so"
+        raise ValueError(
+            f"{places[lacking]}: {overlap}, and {one!r} of {has!r} is not in "
+            f"{lacking!r}: {inner}, 'outer' keeps all, with views missing"
+        )
+    warnings.warn(f"{places[lacking]}: {overlap} and taken", OverlapWarning, 5)
 
 
 class FeatureStore(Mapping[str, ShardedArray]):
@@ -82,7 +143,7 @@ class FeatureStore(Mapping[str, ShardedArray]):
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
-        self._ids: dict[str, list[str]] = {}
+        self._ids: dict[str, list[str]] = {}  # by the key of the samples
 
     @classmethod
     def open(cls, path: str | Path) -> FeatureStore:
@@ -99,9 +160,18 @@ class FeatureStore(Mapping[str, ShardedArray]):
         """Ids of the samples that are in every view, in the order of the rows."""
         return self.ids_in_all(self.names)
 
+    def ids_in_all(self, names: Sequence[str]) -> list[str]:
+        """Ids of the samples that are in each of these views."""
+        keys = {self.manifest.views[name].samples: name for name in names}
+        first, *others = map(self.ids_of, keys.values())
+        return sorted(set(first).intersection(*others)) if others else first
+
     def ids_of(self, name: str) -> list[str]:
         """Ids of one view's rows."""
-        return self._ids_in(self.manifest.views[name].samples)
+        key = self.manifest.views[name].samples
+        if key not in self._ids:
+            self._ids[key] = self.manifest.ids(key)
+        return self._ids[key]
 
     def join(self, names: Sequence[str] | None = None, join: Join = "error") -> Joined:
         """Views with their ids and labels.
@@ -123,33 +193,93 @@ class FeatureStore(Mapping[str, ShardedArray]):
             raise ValueError(
                 f"{self.path}: choose each view once; got {', '.join(chosen)}"
             )
-        self._check_overlap(chosen, join)
-        keys = self._keys(chosen)
-        ids = self.ids_in_all(chosen)
-        if join == "outer":
-            ids = sorted({one for key in keys for one in self._ids_in(key)})
+        ids, rows = self._join(chosen, join)
         known: dict[str, str] = {}
-        for key in keys:
-            if (lines := self.manifest.labels(key)) is not None:
-                known = dict(zip(self._ids_in(key), lines, strict=True)) | known
-                path = self.manifest.labels_file(key)
-        labels = None
+        for key, name in {self.manifest.views[n].samples: n for n in chosen}.items():
+            labels = self.manifest.labels(key)
+            if labels is not None:
+                known = dict(zip(self.ids_of(name), labels, strict=True)) | known
+        labelled = None
         if known and all(sample in known for sample in ids):
-            labels = string_array(path, [known[sample] for sample in ids])
-        arrays = {name: self._array(name, ids) for name in chosen}
-        source = self.manifest.samples[keys[0]].source
-        return Joined(ids, Views(arrays), labels, source)
+            labelled = string_array(self.path, [known[sample] for sample in ids])
+        views = Views({name: self._array(name, rows[name]) for name in chosen})
+        first = self.manifest.views[chosen[0]].samples
+        return Joined(ids, views, labelled, self.manifest.samples[first].source)
 
     def views(self, names: Sequence[str] | None = None, join: Join = "error") -> Views:
         """Row-aligned views; see ``join``."""
         return self.join(names, join).views
 
+    def _join(
+        self, names: Sequence[str], join: Join
+    ) -> tuple[list[str], dict[str, Rows | None]]:
+        ids = {name: self.ids_of(name) for name in names}
+        return join_ids(ids, dict.fromkeys(names, self.path), join)
+
+    def _array(self, name: str, rows: Rows | None) -> ShardedArray:
+        view, inside = self.manifest.views[name], self.manifest.inside
+        files = [(inside(shard.file), shard.rows) for shard in view.shards]
+        return ShardedArray(files, view.dim, view.dtype, rows)
+
     def __getitem__(self, name: str) -> ShardedArray:
         if name not in self.manifest.views:
             raise KeyError(self._no_view(name))
         # As a mapping the store promises that row i of all views is one sample.
-        self._check_overlap(self.names, "error")
-        return self._array(name)
+        return self._array(name, self._join(self.names, "error")[1][name])
+
+    def files(self, names: Sequence[str]) -> list[Path]:
+        """The manifest, and the features of these views."""
+        arrays = (self._array(name, None) for name in names)
+        features = [path for array in arrays for path, _ in array.files]
+        return [self.path / MANIFEST, *features]
+
+    def check_files(self, names: Sequence[str]) -> None:
+        """Refuse views of which a file is not as it was written.
+
+        What is read row by row later on is not compared with anything.
+        """
+        for fault in self.faults(names):
+            raise fault
+
+    def faults(
+        self, names: Sequence[str], *, values: bool = False
+    ) -> Iterator[ValueError]:
+        """What is not as it was written; all files of these views are read.
+
+        With ``values``, those that are NaN or infinite are faults, too.
+        """
+        views = [self.manifest.views[name] for name in names]
+        checks: list[Callable[[], object]] = [
+            partial(read, key)
+            for key in dict.fromkeys(view.samples for view in views)
+            for read in (self.manifest.ids, self.manifest.labels)
+        ]
+        checks += [
+            partial(self._check_shard, view, shard, values)
+            for view in views
+            for shard in view.shards
+        ]
+        for look in checks:
+            try:
+                look()
+            except ValueError as error:
+                yield error
+
+    def _check_shard(self, view: StoredView, shard: Shard, values: bool) -> None:
+        path = self.manifest.inside(shard.file)
+        with reading(path, CURE):
+            if sha256(path) != shard.sha256:
+                raise ValueError(CHANGED)
+        if not values:
+            return
+        array = ShardedArray([(path, shard.rows)], view.dim, view.dtype)[:]
+        bad = ~np.isfinite(array)
+        if bad.any():
+            row, column = np.argwhere(bad)[0].tolist()
+            raise ValueError(
+                f"{path}: row {row}, column {column} is {array[row, column]}; "
+                f"{bad.any(axis=1).sum()} of its rows hold NaN or infinity"
+            )
 
     def _no_view(self, name: str) -> str:
         return f"no view {name!r}; there are {', '.join(self.names)}"
@@ -162,7 +292,7 @@ class FeatureStore(Mapping[str, ShardedArray]):
 
     def __repr__(self) -> str:
         views = self.manifest.views.items()
-        listed = ", ".join(f"{name} {view.plan.dim}" for name, view in views)
+        listed = ", ".join(f"{name} {view.dim}" for name, view in views)
         counts = sorted({view.rows for _, view in views})
         samples = " to ".join(f"{n}" for n in (counts[0], counts[-1])[: len(counts)])
         return f"FeatureStore({samples} samples: {listed})"
@@ -172,13 +302,13 @@ class FeatureStore(Mapping[str, ShardedArray]):
         samples = self.manifest.samples.values()
         views = {
             name: {
-                "model": (plan := view.plan).backbone.get("model"),
+                "model": view.backbone.get("model"),
                 "rows": view.rows,
-                "dim": plan.dim,
-                "dtype": plan.dtype,
+                "dim": view.dim,
+                "dtype": view.dtype,
                 "files": len(view.shards),
-                "bytes": view.rows * plan.dim * np.dtype(plan.dtype).itemsize,
-                "backbone": plan.backbone,
+                "bytes": view.rows * view.dim * np.dtype(view.dtype).itemsize,
+                "backbone": view.backbone,
             }
             for name, view in self.manifest.views.items()
         }
@@ -191,54 +321,6 @@ class FeatureStore(Mapping[str, ShardedArray]):
             "sources": [s.source for s in samples],
             "views": views,
         }
-
-    def _ids_in(self, key: str) -> list[str]:
-        if key not in self._ids:
-            self._ids[key] = self.manifest.ids(key)
-        return self._ids[key]
-
-    def _check_overlap(self, names: Sequence[str], join: Join) -> None:
-        if join not in get_args(Join):
-            raise ValueError(f"join must be error, inner or outer; got {join!r}")
-        if join == "outer" or len(self._keys(names)) == 1:
-            return
-        counts = ", ".join(
-            f"{name} {self.manifest.views[name].rows:,}" for name in names
-        )
-        common = len(self.ids_in_all(names))
-        overlap = (
-            f"{self.path}: the views hold different samples: {counts}; {common:,} are "
-            "in all of them"
-        )
-        if join == "error" or common == 0:
-            inner = "join 'inner' takes those" if common else "nothing can be joined so"
-            cure = f"{inner}, 'outer' keeps all, with views missing"
-            raise ValueError(f"{overlap}: {cure}")
-        warnings.warn(f"{overlap} and taken", OverlapWarning, stacklevel=4)
-
-    def _keys(self, names: Sequence[str]) -> list[str]:
-        """The different sets of samples of these views, in order."""
-        return list(dict.fromkeys(self.manifest.views[name].samples for name in names))
-
-    def ids_in_all(self, names: Sequence[str]) -> list[str]:
-        """Ids of the samples that are in each of these views."""
-        first, *others = map(self._ids_in, self._keys(names))
-        return sorted(set(first).intersection(*others)) if others else first
-
-    def _array(self, name: str, ids: list[str] | None = None) -> ShardedArray:
-        """A view's features, all or those of some samples."""
-        view = self.manifest.views[name]
-        if (n := len(self._ids_in(view.samples))) != view.rows:
-            fault = f"view {name!r} has {view.rows:,} rows and {n:,} ids"
-            raise file_error(self.path, f"{fault}; {CURE}")
-        inside = self.manifest.inside
-        files = [(inside(shard.file), shard.rows) for shard in view.shards]
-        array = ShardedArray(files, view.plan.dim, view.plan.dtype)
-        if ids is None or len(ids) == view.rows:  # a subset of as many is the set
-            return array
-        row = {sample: i for i, sample in enumerate(self._ids_in(view.samples))}
-        rows = np.array([row.get(sample, -1) for sample in ids], dtype=np.int64)
-        return ShardedArray(files, view.plan.dim, view.plan.dtype, rows)
 
 
 def write_view(
@@ -288,7 +370,7 @@ def write_view(
     )
     view = begin(Path(store), name, plan, sorted_ids, sorted_labels, source or {})
     if view is not None:
-        for piece in view.pending():
+        for piece in view.pending:
             rows = order[view.samples_of(piece)]
             view.write(piece, np.asarray(features[rows]), [])
         finish(view.store, name)

@@ -19,11 +19,10 @@ from numpy.lib import format as npy_format
 
 from sagl.features import manifest as files
 from sagl.features.manifest import Manifest, is_store
-from sagl.features.samples import FileFormatError
-from sagl.features.sharded import ShardedArray, open_shard
+from sagl.features.sharded import ShardedArray
 from sagl.features.store import FeatureStore, Join, write_view
 from sagl.features.store_write import UnfinishedView, begin, finish, unfinished
-from sagl.storage import replacing, sha256, write_bytes
+from sagl.storage import replacing, write_bytes
 
 __all__ = ["Format", "export", "merge", "verify"]
 
@@ -36,53 +35,13 @@ def verify(path: str | Path) -> list[str]:
 
     Reads everything: checksums, numbers of rows, and values that are NaN or infinite.
     """
-    return list(_faults(Path(path)))
-
-
-def _faults(store: Path) -> Iterator[str]:
-    manifest = Manifest.open(store)
-    for key, samples in manifest.samples.items():
-        lines = {f"ids-{key}.txt": samples.ids_sha256}
-        if samples.labels_sha256 is not None:
-            lines[f"labels-{key}.txt"] = samples.labels_sha256
-        for name, checksum in lines.items():
-            try:
-                path = manifest.inside(name)
-                files.read_lines(path, samples.rows)
-                yield from _changed(path, checksum)
-            except FileFormatError as error:
-                yield str(error)
-    for name, view in manifest.views.items():
-        known = manifest.samples.get(view.samples)
-        ids = known.rows if known else 0
-        if ids != view.rows:
-            yield f"{store}: view {name!r} has {view.rows:,} rows and {ids:,} ids"
-        for shard in view.shards:
-            shape = (shard.rows, view.plan.dim)
-            try:
-                path = manifest.inside(shard.file)
-                array = open_shard(path, shape, view.plan.dtype)
-            except FileFormatError as error:
-                yield str(error)
-                continue
-            yield from _changed(path, shard.sha256)
-            bad = ~np.isfinite(array)
-            if bad.any():
-                row, column = np.argwhere(bad)[0].tolist()
-                yield (
-                    f"{path}: row {row}, column {column} is {array[row, column]}; "
-                    f"{bad.any(axis=1).sum()} of its rows hold NaN or infinity"
-                )
-    for left in unfinished(store):
-        yield (
-            f"{left.work}: view {left.name!r} is not finished: {len(left.pending())} "
-            f"of {left.plan.n_pieces} pieces are missing; extract again"
-        )
-
-
-def _changed(path: Path, checksum: str) -> Iterator[str]:
-    if sha256(path) != checksum:
-        yield f"{path}: its content is not what was written; copy it or extract again"
+    store = FeatureStore.open(path)
+    left = [
+        f"{view.work}: view {view.name!r} is not finished: {len(view.pending)} "
+        f"of {view.plan.n_pieces} pieces are missing; extract again"
+        for view in unfinished(store.path)
+    ]
+    return [*map(str, store.faults(store.names, values=True)), *left]
 
 
 def merge(stores: Sequence[str | Path], out: str | Path | None = None) -> Path:
@@ -128,7 +87,7 @@ def merge(stores: Sequence[str | Path], out: str | Path | None = None) -> Path:
 
 
 def _missing(view: UnfinishedView, where: str) -> ValueError:
-    pending = view.pending()
+    pending = view.pending
     listed = ", ".join(map(str, pending[:10])) + (", …" if len(pending) > 10 else "")
     return ValueError(
         f"{where}: view {view.name!r} lacks {len(pending)} of its "

@@ -31,7 +31,6 @@ from sagl.features.manifest import (
     check_view_name,
     is_store,
     line_fault,
-    plan_from_json,
     write_skipped,
 )
 from sagl.features.samples import reading
@@ -57,7 +56,7 @@ _PLAN, _SAMPLES = "view.json", "samples.json"
 class _Begun(TypedDict):
     """What is known of a view from the start."""
 
-    plan: dict[str, Any]
+    plan: Plan
     source: dict[str, Any]
 
 
@@ -80,10 +79,12 @@ def begin(
     ids: Sequence[str],
     labels: Sequence[str] | None,
     source: Mapping[str, Any],
+    share: tuple[int, int] = (0, 1),
 ) -> UnfinishedView | None:
     """Begin a view, or take it up; None when the store has it already.
 
-    ``ids`` of all samples are sorted; ``labels`` are in the same order.
+    ``ids`` of all samples are sorted; ``labels`` are in the same order. Of ``share``
+    ``(i, n)`` are every n-th file beginning with i.
     """
     check_view_name(name)
     _check_labels(labels)
@@ -114,19 +115,14 @@ def begin(
             work.mkdir(parents=True)
         # Of what was begun as well: it may be damaged since.
         samples = {"ids": list(ids), "labels": labels and list(labels)}
-        _write_json_once(work / _SAMPLES, samples)
-        about = {"plan": asdict(plan), "source": dict(source)}
-        _write_json_once(work / _PLAN, about)
-        view = UnfinishedView(store, name)
+        _write_once(work / _SAMPLES, samples)
+        _write_once(work / _PLAN, {"plan": asdict(plan), "source": dict(source)})
+        view = UnfinishedView(store, name, share)
         if not view.has_pieces:
             shutil.rmtree(store / name, ignore_errors=True)  # of an attempt given up
-        return view
-
-
-def _check_labels(labels: Sequence[str] | None) -> None:
-    for label in set(labels or ()):
-        if fault := line_fault(label):
-            raise ValueError(f"the label {label!r} cannot be kept: {fault}")
+    for file in view.files[view.share]:
+        file.forget_damaged()
+    return view
 
 
 def finish(store: Path, name: str) -> bool:
@@ -135,7 +131,7 @@ def finish(store: Path, name: str) -> bool:
         manifest = Manifest.read(store)
         if name not in manifest.views:
             view = UnfinishedView(store, name)
-            if view.pending():
+            if view.pending:
                 return False
             view.enter(manifest)
         _clean_up(store, name)
@@ -151,36 +147,30 @@ def unfinished(store: Path) -> list[UnfinishedView]:
 class UnfinishedView:
     """A view of a store that is being written, piece by piece."""
 
-    def __init__(self, store: Path, name: str) -> None:
+    def __init__(self, store: Path, name: str, share: tuple[int, int] = (0, 1)) -> None:
         self.store, self.name = store, name
         self.work = store / WORK / name
         with reading(self.work / _PLAN, f"remove {self.work} to begin anew"):
-            about = read_json(self.work / _PLAN)
-            check(_Begun, about)
+            about = check(_Begun, read_json(self.work / _PLAN))
             json.dumps(about["source"], allow_nan=False)  # as it is to be written
-            self.plan = plan_from_json(about["plan"])
+            self.plan: Plan = about["plan"]
             if self.plan.n_pieces > _MOST_PIECES:
                 raise ValueError(f"a view is not made in {self.plan.n_pieces:,} pieces")
         self.source: dict[str, Any] = about["source"]
+        self.share = slice(share[0], None, share[1])
         rows = min(_FILE_ROWS, -(-self.plan.n_samples // _FILES))
         self.pieces_per_file = max(1, rows // self.plan.piece_rows)
-        self.files = [
-            ViewFile(self, number)
-            for number in range(-(-self.plan.n_pieces // self.pieces_per_file))
-        ]
+        n_files = -(-self.plan.n_pieces // self.pieces_per_file)
+        self.files = [ViewFile(self, number) for number in range(n_files)]
 
     @property
     def has_pieces(self) -> bool:
-        return any(file.entries for file in self.files)
+        return any(file.done for file in self.files)
 
-    def pending(self, index: int = 0, count: int = 1) -> list[int]:
-        """Pieces that are not done, of every ``count``-th file beginning with one."""
-        return [piece for file in self.files[index::count] for piece in file.pending]
-
-    def check(self, index: int = 0, count: int = 1) -> None:
-        """Forget what is damaged, of every ``count``-th file: it is done once more."""
-        for file in self.files[index::count]:
-            file.check()
+    @property
+    def pending(self) -> list[int]:
+        """Pieces of its share that are not done."""
+        return [piece for file in self.files[self.share] for piece in file.pending]
 
     def samples_of(self, piece: int) -> range:
         """Positions, among the sorted ids, of the samples of a piece."""
@@ -210,20 +200,16 @@ class UnfinishedView:
         """Bring complete files to another store in which this view was begun."""
         for file in self.files:
             if not file.pending:
-                features = file.path if file.path.exists() else file.partial
-                for source in (features, file.journal):  # which counts the rows
+                for source in (file.there, file.journal):
                     refuse_link(source)
                     shutil.copyfile(source, store / WORK / self.name / source.name)
 
     def enter(self, manifest: Manifest) -> None:
         """Give the files their names and write the manifest with this view in it."""
-        skipped: Skipped = [
-            (sample, reason)
-            for file in self.files
-            for entry in file.entries
-            for sample, reason in entry["skipped"]
-        ]
-        if not any(file.rows for file in self.files):
+        pieces = [piece for file in self.files for piece in file.done]
+        skipped: Skipped = [(one, why) for p in pieces for one, why in p["skipped"]]
+        rows = sum(piece["rows"] for piece in pieces)
+        if not rows:
             _clean_up(self.store, self.name)  # so that the next attempt reads them
             sample, reason = skipped[0]
             raise ValueError(
@@ -237,16 +223,25 @@ class UnfinishedView:
         kept = [i for i, sample in enumerate(ids) if sample not in absent]
         kept_labels = None if labels is None else [labels[i] for i in kept]
         key = manifest.add_samples([ids[i] for i in kept], kept_labels, self.source)
-        manifest.views[self.name] = StoredView(self.plan, key, shards)
+        plan = vars(self.plan)
+        manifest.views[self.name] = StoredView(
+            **plan, rows=rows, samples=key, shards=shards
+        )
         write_skipped(self.store, skipped)
         manifest.write()
 
 
-def _write_json_once(path: Path, value: Any) -> None:
+def _write_once(path: Path, value: Any) -> None:
     """Nothing, if that is there already."""
     text = json.dumps(value, indent=2, allow_nan=False) + "\n"
     if not path.exists() or path.read_bytes() != text.encode():
         write_text(path, text)
+
+
+def _check_labels(labels: Sequence[str] | None) -> None:
+    for label in set(labels or ()):
+        if fault := line_fault(label):
+            raise ValueError(f"the label {label!r} cannot be kept: {fault}")
 
 
 def _refuse_other_files(store: Path, name: str) -> None:

@@ -1,5 +1,8 @@
 """Tables: .csv and .tsv, .jsonl and .parquet, as numbers, labels or columns of strings.
 
+A table of features may have a column of ids, by which the views of several files are
+joined. Nothing is paired by position where a file says that this would be wrong.
+
 Numbers are read by pyarrow. Strings of text files are read by Python's ``csv`` and
 ``json``: pyarrow's csv reader takes a quote that is never closed for a cell to the end
 of the file, and its JSON reader refuses columns of mixed types and turns texts that
@@ -11,9 +14,9 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +32,17 @@ from sagl.features.samples import (
 )
 from sagl.schema import parse_json
 
-__all__ = ["TABLE_SUFFIXES", "read_columns", "read_number_table", "read_parquet"]
+__all__ = ["TABLE_SUFFIXES", "read_columns"]
 
-TABLE_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".jsonl"})
+TEXT = {".csv": ",", ".tsv": "\t"}
+PARQUET = ".parquet"
+TABLE_SUFFIXES = frozenset({*TEXT, PARQUET, ".jsonl"})
 Columns = dict[str, list[str | None]]  # None for what is not there
 
 # These head a column of labels; any other word could be a label itself.
 _LABEL_HEADERS = {"label", "labels", "class", "target", "y"}
+# Nobody calls a feature so.
+_ID_NAMES = {"id", "ids", "sample", "sample_id", "path", "file", "filename", "uuid"}
 _AS_TEXT = "save it as UTF-8 text"
 _CELL = 8  # bytes that one takes, if only to say that it is missing
 _BATCH_ROWS = 1 << 16
@@ -50,7 +57,7 @@ def text_lines(path: Path) -> Iterator[str]:
             yield line
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Number (from 1) and cells of each line; a blank line has no cells."""
     limit = csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
     try:
@@ -63,62 +70,15 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(path: Path) -> str:
-    return "\t" if path.suffix.lower() == ".tsv" else ","
+    return TEXT[path.suffix.lower()]
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:
         return False
     return "_" not in cell  # Python reads 1_000, pyarrow does not
-
-
-def read_number_table(path: Path, key: str | None) -> NDArray[Any]:
-    """All numbers of a .csv or .tsv, below its line of names; ``key`` must be None."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow
-
-    if key is not None:
-        raise file_error(path, f"a table is read whole; leave out the key {key!r}")
-    start = list(islice((row for row in _rows(path) if row[1]), 2))
-    cells = [[cell.strip() for cell in row] for _, row in start]
-    has_names = bool(start) and _is_header(path, *cells)
-    if len(start) <= has_names:
-        raise file_error(path, "holds no rows of numbers; write one row per sample")
-    types = {f"{i}": pa.float64() for i in range(len(cells[0]))}
-    try:
-        table = arrow.read_csv(
-            path,
-            # One thread counts the rows, to name the bad one.
-            arrow.ReadOptions(
-                use_threads=False,
-                column_names=list(types),
-                skip_rows=start[0][0] if has_names else 0,
-            ),
-            arrow.ParseOptions(delimiter=_delimiter(path)),
-            arrow.ConvertOptions(column_types=types, null_values=[]),
-        )
-    except pa.ArrowInvalid as error:
-        raise file_error(
-            path,
-            f"cannot be read as numbers ({error}; columns are counted from 0); fill "
-            f"every cell with one, separated by {_delimiter(path)!r}",
-        ) from None
-    return np.column_stack(table.columns)
-
-
-def _is_header(path: Path, cells: list[str], second: Sequence[str] = ()) -> bool:
-    """Whether the first line names the columns, and does not yet hold numbers."""
-    counted = [str(i) for i in range(len(cells))]
-    has_numbers = any(map(_is_number, cells))
-    if cells[0] == "" and cells[1:] and (cells[1:] == counted[:-1] or not has_numbers):
-        raise file_error(
-            path, "begins with the row index of pandas; write it with index=False"
-        )
-    # pandas names columns 0, 1, 2, ... by default; above decimals that is no data.
-    decimals = not all(cell.lstrip("-").isdigit() for cell in second)
-    return not has_numbers or (len(cells) > 1 and cells == counted and decimals)
 
 
 def read_table_labels(path: Path, key: str | None) -> NDArray[Any]:
@@ -161,17 +121,17 @@ def read_columns(
 
 
 def _text_columns(path: Path, *, labels: bool) -> Columns:
-    rows = list(_rows(path))
-    while rows and not rows[-1][1]:  # blank lines at the end are nothing
-        rows.pop()
-    if labels and max((len(cells) for _, cells in rows), default=0) == 1:
-        first, *others = (cells[0].strip() if cells else "" for _, cells in rows)
-        numbered = bool(others) and all(map(_is_number, others))
-        named = first.lower() in _LABEL_HEADERS or (numbered and not _is_number(first))
+    lines = list(rows(path))
+    while lines and not lines[-1][1]:  # blank lines at the end are nothing
+        lines.pop()
+    if labels and max((len(cells) for _, cells in lines), default=0) == 1:
+        first, *others = (cells[0].strip() if cells else "" for _, cells in lines)
+        numbered = bool(others) and all(map(is_number, others))
+        named = first.lower() in _LABEL_HEADERS or (numbered and not is_number(first))
         return {first: [*others]} if first and named else {"label": [first, *others]}
-    filled = ((number, cells) for number, cells in rows if cells)
+    filled = ((number, cells) for number, cells in lines if cells)
     names = [name.strip() for name in next(filled, (0, []))[1]]
-    _check_names(path, names)
+    check_names(path, names)
     table = []
     for number, cells in filled:
         if len(cells) != len(names):
@@ -181,7 +141,7 @@ def _text_columns(path: Path, *, labels: bool) -> Columns:
     return {name: [cells[i] for cells in table] for i, name in enumerate(names)}
 
 
-def _check_names(path: Path, names: list[str]) -> None:
+def check_names(path: Path, names: list[str]) -> None:
     if not names:
         raise file_error(path, "holds no line of column names")
     if len(set(names)) < len(names):
@@ -225,14 +185,15 @@ def _parquet_columns(
     """Columns of one number or string per cell: those named, or all that are so."""
     from pyarrow import types
 
-    schema, names = _parquet_schema(path)
+    head = parquet_head(path)
+    names = head.features
     named = [name for name in wanted if name is not None]
     if labels and not named and "label" in names:
         named = ["label"]
     binary = (types.is_nested, types.is_binary, types.is_large_binary)
-    other = {f.name: f.type for f in schema if any(is_(f.type) for is_ in binary)}
+    other = {k: t for k, t in head.types.items() if any(is_(t) for is_ in binary)}
     for name in named:
-        choose_key(path, name, schema.names, "column")
+        choose_key(path, name, head.names, "column")
         if name in other:
             raise file_error(
                 path,
@@ -242,64 +203,39 @@ def _parquet_columns(
     if named and (labels or wanted[0] is not None):  # leave others unread
         names = [name for name in names if name == "label"]
     kept = {*named, *names}.difference(other)
-    columns = parquet_columns(path, [name for name in schema.names if name in kept])
+    columns = parquet_columns(path, [name for name in head.names if name in kept])
     return {k: [_string(v) for v in c.to_pylist()] for k, c in columns.items()}
 
 
-def read_parquet(path: Path, key: str | None) -> NDArray[Any]:
-    """Numbers: all columns side by side, or the rows of a single column of lists.
+class Head(NamedTuple):
+    """What a table of features says of its columns."""
 
-    What is null becomes NaN, which whoever uses the numbers refuses.
-    """
-    schema, names = _parquet_schema(path)
-    if key is not None:
-        names = [choose_key(path, key, schema.names, "column")]
-    columns = parquet_columns(path, names)
-    cure = f"drop it, or choose the column of features: {path.name}::COLUMN"
-    return side_by_side(path, columns, cure)
+    names: list[str]
+    words: Mapping[str, str] = {}  # of these, those that hold no numbers; an example
+    skip: int = 0  # of a file of text, lines up to the names, if there are any
+    types: Mapping[str, Any] = {}  # of a parquet file
+    kept: Sequence[str] = ()  # of a parquet file, a row index of pandas
+
+    @property
+    def features(self) -> list[str]:
+        return [name for name in self.names if name not in self.kept]
 
 
-def side_by_side(path: Path, columns: Mapping[str, Any], cure: str) -> NDArray[Any]:
-    """Columns of numbers, or the rows of a single column of lists; (n, d).
-
-    ``columns`` are of parquet; ``cure`` is what to do about one of something else.
-    """
-    import pyarrow.compute as pc
+def parquet_head(path: Path) -> Head:
+    import pyarrow.parquet as pq
     from pyarrow import types
 
-    width = 1
-    [name, column], *others = columns.items()
-    is_list = (types.is_list, types.is_large_list, types.is_fixed_size_list)
-    if not others and any(is_(column.type) for is_ in is_list):
-        widths = pc.unique(pc.list_value_length(column)).to_pylist()
-        if len(widths) > 1 or not widths[0]:
-            held = " and of ".join(map(str, widths[:2]))
-            raise file_error(
-                path,
-                f"column {name!r} holds lists of {held} values; make all equally long",
-            )
-        columns, width = {name: pc.list_flatten(column)}, widths[0]
-    for name, column in columns.items():
-        number = types.is_integer, types.is_floating, types.is_boolean
-        if not any(is_(column.type) for is_ in number):
-            raise file_error(
-                path, f"column {name!r} holds {column.type}, expected numbers; {cure}"
-            )
-    numbers = [column.to_numpy() for column in columns.values()]
-    return np.column_stack(numbers).reshape(-1, width * len(numbers))
-
-
-def _parquet_schema(path: Path) -> tuple[Any, list[str]]:
-    """The schema, and the names of columns that are no row index of pandas."""
-    import pyarrow.parquet as pq
-
     schema = pq.read_schema(path)
-    _check_names(path, schema.names)
+    check_names(path, schema.names)
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    return schema, [name for name in schema.names if name not in index]
+    kept = [name for name in index if isinstance(name, str)]  # else rows are counted
+    texts = (types.is_string, types.is_large_string, types.is_dictionary)
+    words = {f.name: str(f.type) for f in schema if any(is_(f.type) for is_ in texts)}
+    of = {field.name: field.type for field in schema}
+    return Head(schema.names, words, types=of, kept=kept)
 
 
-def parquet_columns(path: Path, names: list[str]) -> dict[str, Any]:
+def parquet_columns(path: Path, names: Sequence[str]) -> dict[str, Any]:
     """Columns by name, read piece by piece: a few bytes can stand for any number."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -308,7 +244,7 @@ def parquet_columns(path: Path, names: list[str]) -> dict[str, Any]:
     taken = 0
     with pq.ParquetFile(path) as file:
         rows = _check_claims(path, file.metadata, names)
-        for batch in file.iter_batches(rows, columns=names):
+        for batch in file.iter_batches(rows, columns=[*names]):
             taken += sum(map(_size_of, batch.columns))
             check_growth(path, taken)
             batches.append(batch)
@@ -318,7 +254,7 @@ def parquet_columns(path: Path, names: list[str]) -> dict[str, Any]:
     return {name: table.column(name) for name in names}
 
 
-def _check_claims(path: Path, about: Any, names: list[str]) -> int:
+def _check_claims(path: Path, about: Any, names: Sequence[str]) -> int:
     """How many rows to read at once, if what the file says of itself can be true."""
     largest = n_bytes = 0
     wanted = set(names)

@@ -42,15 +42,19 @@ class ViewFile:
         self._dim, self._dtype = view.plan.dim, np.dtype(view.plan.dtype)
         self._lock = FileLock(self.journal.with_suffix(".lock"), timeout=0)
         self._file: IO[bytes] | None = None
-        self.entries = self._read_journal()
+        self.done: list[Piece] = self._read_journal()
+
+    @property
+    def there(self) -> Path:
+        return self.path if self.path.exists() else self.partial
 
     @property
     def pending(self) -> range:
-        return self.pieces[len(self.entries) :]
+        return self.pieces[len(self.done) :]
 
     @property
     def rows(self) -> int:
-        return sum(entry["rows"] for entry in self.entries)
+        return sum(piece["rows"] for piece in self.done)
 
     def append(self, piece: int, features: NDArray[Any], skipped: Skipped) -> None:
         """Add the rows of the next piece, then its line to the journal."""
@@ -59,10 +63,10 @@ class ViewFile:
             raise self._busy()
         content = np.ascontiguousarray(features, self._dtype).data
         _write_and_sync(file, content)
-        entry = _entry(len(features), skipped, content)
+        done = _piece(len(features), skipped, content)
         with self.journal.open("ab") as journal:
-            _write_and_sync(journal, json.dumps(entry).encode() + b"\n")
-        self.entries.append(entry)
+            _write_and_sync(journal, json.dumps(done).encode() + b"\n")
+        self.done.append(done)
         if not self.pending:
             file.close()
             self._lock.release()
@@ -71,78 +75,66 @@ class ViewFile:
         """Give a complete file its header and its name."""
         if self.partial.exists():
             with self.partial.open("r+b") as file:
-                _write_and_sync(file, self._header())
+                _write_and_sync(file, self._header(self.rows))
             self.path.parent.mkdir(exist_ok=True)
             self.partial.replace(self.path)
         name = f"{self.path.parent.name}/{self.path.name}"
         return Shard(name, self.rows, sha256(self.path))
 
-    def _header(self) -> bytes:
-        """NumPy leaves room in it for any number of rows."""
-        descr = npy_format.dtype_to_descr(self._dtype)
-        shape = (self.rows, self._dim)
-        header = io.BytesIO()
-        npy_format.write_array_header_1_0(
-            header, {"descr": descr, "fortran_order": False, "shape": shape}
-        )
-        return header.getvalue()
-
-    @property
-    def _size(self) -> int:
-        return len(self._header()) + self.rows * self._dim * self._dtype.itemsize
-
-    def _read_journal(self) -> list[_Entry]:
-        """The pieces that are whole, in the journal and in the file."""
-        self.entries = []
-        if self.journal.exists():
-            # Behind the last line break is what a killed process left.
-            with suppress(ValueError):  # or what a power cut made of it
-                for line in self.journal.read_bytes().split(b"\n")[:-1]:
-                    entry = parse_json(line.decode())
-                    check(_Entry, entry)
-                    if any([*map(type, of)] != [str, str] for of in entry["skipped"]):
-                        raise ValueError("a sample is left out by its id and a reason")
-                    self.entries.append(entry)
-        if self.rows == 0 or self.path.exists():
-            return self.entries
-        size = self.partial.stat().st_size if self.partial.exists() else 0
-        return self.entries if size >= self._size else []
-
-    def check(self) -> None:
-        """Forget pieces that are not as they were written."""
-        whole = self._whole_entries()
-        if whole == self.entries:
+    def forget_damaged(self) -> None:
+        """Forget pieces that are not as they were written: they are done once more."""
+        before, self.done = self.done, self._read_journal(compare=True)
+        if self.done == before:
             return
         try:
             with self._lock:
-                self.entries = whole
                 self._write_journal()
                 if self.path.exists():
                     self.path.replace(self.partial)
         except Timeout:
             raise self._busy() from None
 
-    def _whole_entries(self) -> list[_Entry]:
-        there = self.path if self.path.exists() else self.partial
-        if not there.exists():
-            return self.entries
-        whole: list[_Entry] = []
-        size = there.stat().st_size
-        with there.open("rb") as file:
-            header = self._header()
-            if file.read(len(header)) != header and there == self.path:
-                return []
-            for entry in self.entries:
-                n_bytes = entry["rows"] * self._dim * self._dtype.itemsize
-                content = file.read(min(n_bytes, size))
-                again = _entry(entry["rows"], entry["skipped"], content)
-                if entry.get("sha256", again["sha256"]) != again["sha256"]:
+    def _header(self, rows: int) -> bytes:
+        """NumPy leaves room in it for any number of rows."""
+        descr = npy_format.dtype_to_descr(self._dtype)
+        form = {"descr": descr, "fortran_order": False, "shape": (rows, self._dim)}
+        header = io.BytesIO()
+        npy_format.write_array_header_1_0(header, form)
+        return header.getvalue()
+
+    def _read_journal(self, *, compare: bool = False) -> list[Piece]:
+        """The pieces that are whole, in the journal and in the file."""
+        done: list[Piece] = []
+        # There is neither before the first piece, and no line behind a power cut.
+        with (
+            suppress(FileNotFoundError, ValueError),
+            self.there.open("rb") as file,
+        ):
+            size = os.fstat(file.fileno()).st_size
+            header = file.read(len(self._header(0)))
+            # Behind the last line break is what a killed process left.
+            for line in self.journal.read_bytes().split(b"\n")[:-1]:
+                piece = parse_json(line.decode())
+                check(Piece, piece)
+                if any([*map(type, of)] != [str, str] for of in piece["skipped"]):
+                    raise ValueError("a sample is left out by its id and a reason")
+                n_bytes = piece["rows"] * self._dim * self._dtype.itemsize
+                if file.tell() + n_bytes > size:
                     break
-                whole.append(entry)
-        return whole
+                if compare:
+                    again = _piece(piece["rows"], piece["skipped"], file.read(n_bytes))
+                    if piece.get("sha256", again["sha256"]) != again["sha256"]:
+                        break
+                else:
+                    file.seek(n_bytes, os.SEEK_CUR)
+                done.append(piece)
+            rows = sum(piece["rows"] for piece in done)
+            if compare and self.path.exists() and header != self._header(rows):
+                return []
+        return done
 
     def _write_journal(self) -> None:
-        lines = (json.dumps(entry).encode() + b"\n" for entry in self.entries)
+        lines = (json.dumps(piece).encode() + b"\n" for piece in self.done)
         write_bytes(self.journal, b"".join(lines))
 
     def _opened(self) -> IO[bytes]:
@@ -152,17 +144,18 @@ class ViewFile:
                 self._lock.acquire()
             except Timeout:
                 raise self._busy() from None
-            pending = self.pending
-            self.entries = self._read_journal()
-            if self.pending != pending:  # somebody went on with it meanwhile
+            before, self.done = self.done, self._read_journal()
+            if self.done != before:  # somebody went on with it meanwhile
                 raise self._busy()
             self._write_journal()
             refuse_link(self.partial)
             self.partial.touch()
             self._file = self.partial.open("r+b")
-            self._file.write(self._header())
-            self._file.truncate(self._size)
-            self._file.seek(self._size)
+            header = self._header(self.rows)
+            self._file.write(header)
+            end = len(header) + self.rows * self._dim * self._dtype.itemsize
+            self._file.truncate(end)
+            self._file.seek(end)
         return self._file
 
     def _busy(self) -> ValueError:
@@ -172,7 +165,7 @@ class ViewFile:
         )
 
 
-class _Entry(TypedDict):
+class Piece(TypedDict):
     """A line of a journal: what became of a piece."""
 
     rows: Count
@@ -180,9 +173,9 @@ class _Entry(TypedDict):
     sha256: NotRequired[str]  # not of unfinished views of before 0.2
 
 
-def _entry(
+def _piece(
     rows: int, skipped: Sequence[Sequence[Any]], content: bytes | memoryview
-) -> _Entry:
+) -> Piece:
     pairs = [list(pair) for pair in skipped]
     digest = hashlib.sha256(json.dumps([rows, pairs]).encode())
     digest.update(content)

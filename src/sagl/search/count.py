@@ -29,7 +29,7 @@ from torch import Tensor
 
 from sagl.nn.missing import without_nan
 from sagl.nn.neighbours import unit_rows
-from sagl.schema import check, parse_json
+from sagl.schema import check, parse_json, plain
 from sagl.search.anneal import anneal, reanneal
 from sagl.search.proposals import spectral_labels
 from sagl.search.ridge import Ridge
@@ -120,12 +120,7 @@ class ClusterCount(NamedTuple):
         return f"{text}; the data do not tell clearly: look at the curve"
 
     def as_dict(self) -> dict[str, Any]:
-        return {**self._asdict(), "curve": [point._asdict() for point in self.curve]}
-
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> ClusterCount:
-        curve = tuple(CountPoint(**point) for point in value["curve"])
-        return cls(**{**value, "curve": curve})
+        return dict(plain(self))
 
 
 def _agreement(point: CountPoint) -> tuple[float, float]:
@@ -293,8 +288,8 @@ def kept_count(
     try:
         kept = parse_json(from_first(lambda: _content(path)).decode())
         if kept["of"] == fingerprint:
-            check(ClusterCount, kept["count"])
-            return ClusterCount.from_dict(kept["count"])
+            known: ClusterCount = check(ClusterCount, kept["count"])
+            return known
     except (ValueError, KeyError, TypeError):
         pass  # not there, or not ours: estimated anew
     count = estimate()

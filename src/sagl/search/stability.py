@@ -34,6 +34,9 @@ class DoubtCurve(NamedTuple):
     kept: tuple[float, ...]
     agreement: tuple[float, ...]
 
+    def as_dict(self) -> dict[str, Any]:
+        return self._asdict()
+
     def threshold(self, agreement: float) -> float:
         """The lowest confidence from which on samples agree so much on average.
 
@@ -45,13 +48,6 @@ class DoubtCurve(NamedTuple):
             if a >= agreement
         ]
         return min(reached, default=float(np.nextafter(1.0, 2.0)))
-
-    def as_dict(self) -> dict[str, Any]:
-        return self._asdict()
-
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> DoubtCurve:
-        return cls(*(tuple(value[name]) for name in cls._fields))
 
 
 def stability(
