@@ -126,9 +126,9 @@ def _among_those_there(view: ViewNetwork, linear: Linear) -> csr_matrix:
         return _in_blocks(view, linear)
     if len(rows) < 2:  # nobody to attend to
         return csr_matrix((n, n), dtype=np.float32)
-    found = _in_blocks(view, _of_rows(linear, rows)).tocoo()
+    graph = _in_blocks(view, _of_rows(linear, rows)).tocoo()
     place = rows.cpu().numpy()
-    entries = (found.data, (place[found.row], place[found.col]))
+    entries = (graph.data, (place[graph.row], place[graph.col]))
     return csr_matrix(entries, shape=(n, n))
 
 
@@ -185,10 +185,10 @@ def graph_of_all_views(network: Network, views: Views) -> csr_matrix:
     device = present.device
     parts = (graph.indptr, graph.indices, graph.data)
     crow, cols, entries = (torch.from_numpy(x).to(device) for x in parts)
-    found = CSR(crow.long(), cols.long(), entries, graph.shape)
+    whole = CSR(crow.long(), cols.long(), entries, graph.shape)
     asked, keys = together.queries, together.keys
-    found = sharing_only(found, asked, keys, present, view.alpha, view.self_loops)
-    return _as_csr(found.entries, found.cols.int(), found.crow, found.shape)
+    kept = sharing_only(whole, asked, keys, present, view.alpha, view.self_loops)
+    return _as_csr(kept.entries, kept.cols.int(), kept.crow, kept.shape)
 
 
 def _linear(network: Network, views: Views) -> list[Linear]:

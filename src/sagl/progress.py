@@ -76,22 +76,26 @@ def progress(
 def _open(total: int | None, description: str, unit: str) -> Bar:
     console = Console(stderr=True)
     if console.is_jupyter:
-        return _Cell(total, description, unit)
-    if console.is_interactive:
-        return _Drawn(console, total, description, unit)
-    return _Lines(console, total, description, unit)
+        return _Cell(console, total, description, unit)
+    shown = _Drawn if console.is_interactive else _Lines
+    return shown(console, total, description, unit)
 
 
-class _Counter(Bar):
-    """Counts, and passes the count on no more often than every so many seconds."""
+class _Shown(Bar):
+    """Shows what it counts, no more often than every so many seconds."""
 
     seconds: float
 
-    def __init__(self) -> None:
+    def __init__(
+        self, console: Console, total: int | None, description: str, unit: str
+    ) -> None:
+        self._console, self._total = console, total
+        self._description, self._unit = description, unit
         self._done = 0
         self._note = ""
         self._lock = Lock()
         self._next = time.monotonic() + self.seconds
+        self._start()
 
     def update(self, count: int = 1) -> None:
         with self._lock:
@@ -103,36 +107,38 @@ class _Counter(Bar):
 
     def note(self, text: str) -> None:
         self._note = text
+        self._show()
+
+    def _words(self) -> str:
+        of = "" if self._total is None else f" of {self._total:,}"
+        note = f", {self._note}" if self._note else ""
+        return f"{self._description}: {self._unit} {self._done:,}{of}{note}"
+
+    def _start(self) -> None:
+        """Begin to show it."""
 
     def _show(self) -> None:
         raise NotImplementedError
 
 
-class _Lines(_Counter):
+class _Lines(_Shown):
     """Lines of plain text."""
 
     seconds = _LINE_SECONDS
 
-    def __init__(
-        self, console: Console, total: int | None, description: str, unit: str
-    ) -> None:
-        super().__init__()
-        self._console = console
-        self._text = f"{description}: {unit}"
-        self._of = "" if total is None else f" of {total:,}"
+    def note(self, text: str) -> None:
+        self._note = text  # for the next line
 
     def _show(self) -> None:
-        line = f"{self._text} {self._done:,}{self._of}"
-        if self._note:
-            line += f", {self._note}"
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        words = self._words()
+        self._console.print(words, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         if self._done:  # an error at once needs no line
             self._show()
 
 
-class _Cell(_Counter):
+class _Cell(_Shown):
     """A bar below the cell of a notebook, as browsers draw them; gone when done.
 
     rich would need ipywidgets for it.
@@ -140,9 +146,7 @@ class _Cell(_Counter):
 
     seconds = _CELL_SECONDS
 
-    def __init__(self, total: int | None, description: str, unit: str) -> None:
-        super().__init__()
-        self._total, self._description, self._unit = total, description, unit
+    def _start(self) -> None:
         ipython = import_module("IPython.display")
         self._html = ipython.HTML
         self._handle = ipython.display(self._html(self._bar()), display_id=True)
@@ -150,14 +154,7 @@ class _Cell(_Counter):
     def _bar(self) -> str:
         known = self._total is not None
         share = f' max="{self._total}" value="{self._done}"' if known else ""
-        of = f" of {self._total:,}" if known else ""
-        note = f", {self._note}" if self._note else ""
-        words = f"{self._description}: {self._unit} {self._done:,}{of}{note}"
-        return f"<label><progress{share}></progress> {escape(words)}</label>"
-
-    def note(self, text: str) -> None:
-        super().note(text)
-        self._show()
+        return f"<label><progress{share}></progress> {escape(self._words())}</label>"
 
     def _show(self) -> None:
         self._handle.update(self._html(self._bar()))
@@ -166,30 +163,23 @@ class _Cell(_Counter):
         self._handle.update(self._html(""))
 
 
-class _Drawn(_Counter):
+class _Drawn(_Shown):
     """One line of the display that all bars share: a console has room for one."""
 
     seconds = _REFRESH_SECONDS
     _shared: Progress | None = None
     _sharing = Lock()
 
-    def __init__(
-        self, console: Console, total: int | None, description: str, unit: str
-    ) -> None:
-        super().__init__()
+    def _start(self) -> None:
         with _Drawn._sharing:
             if _Drawn._shared is None:
-                _Drawn._shared = _new_display(console)
+                _Drawn._shared = _new_display(self._console)
                 _Drawn._shared.start()
                 atexit.register(_Drawn._shared.stop)  # shows the cursor again
             self._display = _Drawn._shared
             self._task = self._display.add_task(
-                description, total=total, unit=unit, note=""
+                self._description, total=self._total, unit=self._unit, note=""
             )
-
-    def note(self, text: str) -> None:
-        super().note(text)
-        self._show()
 
     def _show(self) -> None:
         self._display.update(self._task, completed=self._done, note=self._note)

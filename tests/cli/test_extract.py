@@ -159,9 +159,9 @@ class TestFit:
         clusters = {row["sample"].split("/")[0]: row["cluster"] for row in rows}
         assert len(set(clusters.values())) == 3  # such pictures are easily told apart
         source = json.loads((tmp_path / "run" / "source.json").read_text())
-        assert source["path"] == str(photos)
+        assert source["source"] == str(photos)
         assert source["store"] == "features"
-        assert source["reader"] == "folder"
+        assert source["reader"] == "folder of pictures"
 
     def test_with_two_local_models(self, sagl, photos, tmp_path, monkeypatch):
         """Models of transformers in directories, without a network."""

@@ -19,11 +19,12 @@ from sagl.features.files import (
     FileFormatError,
     check_prediction_path,
     parse_view_option,
+    predictions_in,
     read_array,
     read_labels,
-    read_prediction_table,
     write_predictions,
 )
+from sagl.features.tables import read_columns
 from tests.features.small_files import cut, numbers, refusal, write
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256))
@@ -450,7 +451,9 @@ def test_samples_may_have_names(tmp_path):
         rows = list(csv.DictReader(file))
     assert [row["sample"] for row in rows] == ids
     assert [row["cluster"] for row in rows] == ["1", "0"]
-    clusters, confidence = read_prediction_table(tmp_path / "p.csv")
+    clusters, confidence = predictions_in(
+        tmp_path / "p.csv", read_columns(tmp_path / "p.csv", [None])
+    )
     assert clusters.tolist() == [1, 0]
     assert confidence.tolist() == [0.7, 0.5]
     with pytest.raises(ValueError, match="1 ids for 2 samples"):

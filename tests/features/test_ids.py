@@ -69,6 +69,15 @@ def test_marks_and_blank_lines_are_nothing(tmp_path, text):
     assert joined.views["t"].tolist() == [[2.0]]
 
 
+@pytest.mark.parametrize("numbers", ["0.5,2", "1,2"])
+def test_columns_that_pandas_numbered(tmp_path, numbers):
+    path = tmp_path / "t.csv"
+    path.write_text(f"id,0,1\na,{numbers}\n")
+    joined = read_files(options(path), "id")
+    assert joined.ids == ["a"]
+    assert joined.views["t"].tolist() == [[float(x) for x in numbers.split(",")]]
+
+
 def test_ids_are_kept_as_they_are_written(tmp_path):
     path = write_csv(tmp_path / "t.tsv", ["007", "7", "1e3"], LEFT, sep="\t")
     assert read_files(options(path), "id").ids == ["007", "7", "1e3"]

@@ -52,9 +52,7 @@ def test_class_folders(tmp_path):
     assert samples.labels == ["cat", "dog", "dog"]
     assert [colour_of(samples[row]) for row in range(3)] == [RED, GREEN, BLUE]
     assert samples.describe() == {
-        "reader": "folder",
-        "path": str(tmp_path),
-        "split": None,
+        "reader": "folder of pictures",
         "source": str(tmp_path),
         "options": {},
         "kind": "image",

@@ -168,12 +168,8 @@ def test_texts_with_ids_and_labels(tmp_path, suffix):
     assert [samples[row] for row in range(3)] == [row["text"] for row in ROWS]
     assert samples.describe() == {
         "reader": "table",
-        "path": str(path),
         "source": str(path),
         "options": {"id_column": "key"},
-        "column": "text",
-        "id_column": "key",
-        "label_column": "label",
         "kind": "text",
         "samples": 3,
         "labelled": True,
@@ -265,7 +261,6 @@ def test_missing_paths_are_recorded_where_there_is_an_id(tmp_path):
 def test_labels_that_are_missing(tmp_path):
     path = write(tmp_path / "a.csv", "text,label\none,x\ntwo,\n")
     assert open_samples(path).labels is None
-    assert open_samples(path).describe()["label_column"] is None
     with pytest.raises(ValueError, match=r"row 1 .*'label': the label is missing"):
         open_samples(path, label_column="label")
 
@@ -414,7 +409,7 @@ def test_a_list_beside_its_files(tmp_path):
     save_picture(tmp_path / "b.png")
     samples = open_samples(write(tmp_path / "all.lst", "x/a.png\n./x/../b.png\n"))
     assert samples.ids == ["x/a.png", "b.png"]
-    assert samples.describe()["reader"] == "file list"
+    assert samples.kind == "image"
 
 
 def test_lst_is_a_list_even_of_odd_names(tmp_path):

@@ -53,7 +53,6 @@ def test_pictures_with_labels(tmp_path, form):
     assert samples.labels == ["7", "3"]
     assert [colour_of(samples[row]) for row in range(2)] == [RED, GREEN]
     assert samples.ignored == 2
-    assert samples.describe()["shards"] == 1
 
 
 def test_long_names_and_folders(tmp_path):

@@ -33,7 +33,8 @@ from sagl.clusters.corrections_file import read_corrections
 from sagl.clusters.names import Names, read_names
 from sagl.experiments.fit import read_result
 from sagl.experiments.table import cells, rows_of
-from sagl.features.files import read_array, read_labels, read_prediction_table
+from sagl.features import tables
+from sagl.features.files import predictions_in, read_array, read_labels
 from sagl.features.images import image_from_bytes, image_from_file
 from sagl.features.manifest import make_plan
 from sagl.features.number_tables import check_no_ids, check_same_index, read_identified
@@ -161,7 +162,10 @@ _TABLES = (
     _samples,
     partial(_samples, column="text", id_column="id", label_column="label"),
 )
-_TEXTS = (*_TABLES, read_prediction_table)
+_TEXTS = (
+    *_TABLES,
+    lambda path: predictions_in(path, tables.read_columns(path, [None])),
+)
 _ROWS = [
     {"id": "a", "text": "one, two", "x": 1.5, "label": "cat"},
     {"id": "b", "text": 'so "quoted"', "x": -2.0, "label": "dog"},

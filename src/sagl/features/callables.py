@@ -88,6 +88,13 @@ class FunctionBackbone:
         self._about = about
         if dim is None:
             self.dim = self._probe()
+        if labels := (about or {}).get("labels"):
+            warnings.warn(
+                f"{self.name} was trained with labels ({labels}): the classes it was "
+                "taught may overlap with those looked for, and then the result is not "
+                "label-free",
+                stacklevel=3,
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_function": None}
@@ -167,15 +174,6 @@ def run_frozen(compute: Callable[[], Tensor], device: torch.device) -> Tensor:
     if half and not features.isfinite().all():
         features = compute().float()
     return features
-
-
-def warn_about_labels(name: str, labels: str) -> None:
-    """Say that a backbone has seen labels, and why that matters."""
-    warnings.warn(
-        f"{name} was trained with labels ({labels}): the classes it was taught may "
-        "overlap with those looked for, and then the result is not label-free",
-        stacklevel=3,
-    )
 
 
 def load_callable(path: str, *, name: str, side: Kind | None = None) -> Backbone:

@@ -29,7 +29,7 @@ from sagl.features.samples import (
     file_error,
     reading,
 )
-from sagl.features.tables import read_columns, read_table_labels
+from sagl.features.tables import read_table_labels
 from sagl.storage import check_writable, replacing, write_text
 
 __all__ = [
@@ -40,7 +40,6 @@ __all__ = [
     "prediction_table",
     "read_array",
     "read_labels",
-    "read_prediction_table",
     "write_predictions",
 ]
 
@@ -52,35 +51,13 @@ _BLOCK = 1 << 20
 
 
 def read_array(path: str | os.PathLike[str], key: str | None = None) -> Array:
-    """Read an array of real numbers, rows x columns, with the type it was stored in.
+    """An array of real numbers, rows x columns, with the type it was stored in.
 
-    Parameters
-    ----------
-    path : str or path
-        A ``.npy``, ``.npz``, ``.safetensors``, ``.csv``, ``.tsv`` or ``.parquet`` file.
-        Tables of text may begin with a line of column names. A parquet file holds
-        either one number per cell (a row index kept by pandas is left out) or one
-        column of equally long lists. bfloat16 becomes float32.
-    key : str, optional
-        Which array of a ``.npz`` or ``.safetensors`` file, or which column of a
-        ``.parquet`` file. Needed when the file holds several arrays.
-
-    Returns
-    -------
-    ndarray of one or two dimensions
-        A read-only memory map for ``.npy``. NaN and infinity are not looked for.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from sagl.features.files import read_array
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "small.csv"
-    ...     _ = path.write_text("width,height\\n1,2.5\\n3,4\\n")
-    ...     read_array(path)
-    array([[1. , 2.5],
-           [3. , 4. ]])
+    ``key`` says which array of a ``.npz`` or ``.safetensors`` file, or which column of
+    a ``.parquet`` file, where there are several. Of a ``.npy`` it is a read-only memory
+    map. Tables of text may begin with a line of names; a parquet file holds one number
+    per cell (a row index that pandas kept is left out) or a column of equally long
+    lists; bfloat16 becomes float32. NaN and infinity are not looked for.
     """
     path = Path(path)
     array = _read(path, key, _ARRAY_READERS)
@@ -97,31 +74,10 @@ def read_array(path: str | os.PathLike[str], key: str | None = None) -> Array:
 
 
 def read_labels(path: str | os.PathLike[str], key: str | None = None) -> Array:
-    """Read one label per sample: whole numbers or strings.
+    """One label per sample: whole numbers (also as floats), booleans or strings.
 
-    Parameters
-    ----------
-    path : str or path
-        As for :func:`read_array`. In a table the column named ``label`` is taken, or
-        the only column, which may do without a header in a file of text.
-    key : str, optional
-        Which array, or which column instead of ``label``.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Integers (whole floats are converted), booleans or strings.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from sagl.features.files import read_labels
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "labels.csv"
-    ...     _ = path.write_text("id,label\\na.jpg,cat\\nb.jpg,dog\\n")
-    ...     read_labels(path).tolist()
-    ['cat', 'dog']
+    Files are as for ``read_array``. In a table the column named ``label`` is taken, or
+    the only one, which may do without a header in a file of text; or that of ``key``.
     """
     path = Path(path)
     labels = _read(path, key, _LABEL_READERS)
@@ -154,14 +110,11 @@ def read_labels(path: str | os.PathLike[str], key: str | None = None) -> Array:
 
 
 def parse_view_option(text: str) -> tuple[str, Path, str | None]:
-    """Split ``NAME=FILE`` or ``NAME=FILE::KEY`` into its parts.
+    """The parts of ``NAME=FILE`` or ``NAME=FILE::KEY``.
 
     Without ``NAME=`` the view is named after the file, so a path that contains ``=``
     needs a name.
 
-    Examples
-    --------
-    >>> from sagl.features.files import parse_view_option
     >>> name, path, key = parse_view_option("dino=features.npz::train")
     >>> name, path.name, key
     ('dino', 'features.npz', 'train')
@@ -348,13 +301,6 @@ def are_rows(names: Iterable[Any]) -> bool:
     (True, False)
     """
     return all(str(name) == str(row) for row, name in enumerate(names))
-
-
-def read_prediction_table(
-    path: Path,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Clusters and confidences of a table, whatever its samples are called."""
-    return predictions_in(path, read_columns(path, [None]))
 
 
 def predictions_in(

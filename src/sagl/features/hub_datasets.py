@@ -61,7 +61,7 @@ def open_hub_dataset(
         raise file_error(where, "holds no rows")
     types = {name: _kind(datasets, feature) for name, feature in data.features.items()}
     wanted = kind or ("image" if "image" in types.values() else "text")
-    column, _, ids, labels = choose_columns(
+    column, ids, labels = choose_columns(
         where,
         data.column_names,
         [name for name, type_ in types.items() if type_ == wanted],
@@ -83,10 +83,7 @@ def open_hub_dataset(
         optional_module("PIL.Image")
         values = values.cast_column(column, datasets.Image(decode=False))
     ids = ids or list(map(str, range(len(data))))
-    about = {"reader": "hugging face", "path": str(where), "split": split}
-    about |= {"column": column, "id_column": id_column}
-    read = partial(_read_row, held, column, values)
-    return ListedSamples(held, ids, labels, about, 0, read)
+    return ListedSamples(held, ids, labels, partial(_read_row, held, column, values))
 
 
 def _read_row(kind: Kind, column: str, dataset: Any, row: int) -> Any:

@@ -27,13 +27,13 @@ from sagl.features.callables import (
     FunctionBackbone,
     run_frozen,
     small_sample,
-    warn_about_labels,
 )
 from sagl.features.pretrained import (
     digest_weights,
     find_model,
     licence_of,
     load_weights,
+    place_of,
     read_json,
     reading,
     refuse_missing,
@@ -83,11 +83,7 @@ def load_huggingface(
     name, device = name or f"hf:{identifier}", device or torch.device("cpu")
     with reading(identifier) as transformers:
         directory, commit = find_model(identifier, revision)
-        place = {
-            "pretrained_model_name_or_path": directory,
-            "local_files_only": commit is None,  # code may be in another repository
-            "trust_remote_code": trust_remote_code,
-        }
+        place = place_of(directory, commit, trust_remote_code=trust_remote_code)
         config = transformers.AutoConfig.from_pretrained(**place)
         model, missing = load_weights(_class(transformers, config), place)
         kind = _kind(model, config, side)
@@ -99,8 +95,6 @@ def load_huggingface(
     known = _KNOWN_MODELS.get(str(identifier)) if commit else None
     labels = known.labels if known else _labels(config)
     licence = known.licence if known else None if commit else licence_of(directory)
-    if labels:
-        warn_about_labels(name, labels)
     about = {
         "source": "hf",
         "model": str(identifier) if commit else directory.resolve().name,

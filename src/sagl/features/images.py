@@ -83,10 +83,8 @@ def open_folder(source: str, split: str | None = None) -> ListedSamples:
                 f"is divided into {', '.join(sorted(set(labels)))}; choose one of them "
                 "(--split), or give its path",
             )
-    about = {"reader": "folder", "path": str(folder), "split": split}
     ids = list(map(printable, paths))
-    read = read_images(root, paths)
-    return ListedSamples("image", ids, labels, about, ignored, read)
+    return ListedSamples("image", ids, labels, read_images(root, paths), ignored)
 
 
 def find_images(root: Path) -> tuple[list[str], int]:
@@ -108,10 +106,10 @@ def find_images(root: Path) -> tuple[list[str], int]:
             for name in folders
             if not name.startswith(".") and (here / name).resolve() not in way
         ]
-        found = [name for name in files if is_image_name(name) and name[0] != "."]
-        ignored += len(files) - len(found)
+        images = [name for name in files if is_image_name(name) and name[0] != "."]
+        ignored += len(files) - len(images)
         prefix = f"{here.relative_to(root).as_posix()}/".removeprefix("./")
-        paths += [prefix + name for name in found]
+        paths += [prefix + name for name in images]
     # By code point: the same on every machine and in every language.
     return sorted(paths), ignored
 

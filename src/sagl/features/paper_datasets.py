@@ -71,12 +71,9 @@ def open_dataset(source: str, split: str | None = None) -> ListedSamples:
     rows = sorted(data.rows(data, base, split))
     if not rows:
         raise file_error(root, f"the {split} part of {name} is empty")
-    about: dict[str, Any] = {"reader": "data set", "name": name, "path": str(root)}
-    about["split"] = split
-    about["expected_samples"] = {"train": data.n_train, "test": data.n_test}.get(split)
     paths, labels = [path for path, _ in rows], [label for _, label in rows]
     ids = list(map(printable, paths))
-    return ListedSamples("image", ids, labels, about, 0, read_images(base, paths))
+    return ListedSamples("image", ids, labels, read_images(base, paths))
 
 
 def _by_lists(

@@ -50,12 +50,7 @@ def load_model(source: str | Path, classes: Mapping[str, str]) -> Any:
     class of transformers for each kind of model (``model_type``) that will do.
     """
     with reading(source) as transformers:
-        directory, _ = find_model(source)
-        place = {
-            "pretrained_model_name_or_path": directory,
-            "local_files_only": True,
-            "trust_remote_code": False,  # or transformers asks, and waits
-        }
+        place = place_of(*find_model(source))
         config = transformers.AutoConfig.from_pretrained(**place)
         if config.model_type not in classes:
             raise ValueError(
@@ -145,6 +140,17 @@ def find_model(
         reasons = (_HUB_ERRORS[name] for name in classes if name in _HUB_ERRORS)
         raise ValueError(next(reasons, _UNREACHABLE).format(source)) from None
     return directory, directory.name
+
+
+def place_of(
+    directory: Path, commit: str | None, *, trust_remote_code: bool = False
+) -> dict[str, Any]:
+    """Arguments of ``from_pretrained``."""
+    return {
+        "pretrained_model_name_or_path": directory,
+        "local_files_only": commit is None,  # code may be in another repository
+        "trust_remote_code": trust_remote_code,  # if not said, transformers asks
+    }
 
 
 def load_weights(cls: Any, place: Mapping[str, Any]) -> tuple[Any, list[str]]:

@@ -98,13 +98,14 @@ def open_samples(
         if name not in takes and (name, value) != ("kind", "image"):
             # What would have no effect is a mistake.
             option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{source}: {reader.title} takes no {option} ({value})")
+            raise ValueError(f"{source}: a {reader.title} takes no {option} ({value})")
     taken = {name: value for name, value in options.items() if name in takes}
     samples = reader.open(str(source), **taken)
     if (repeat := first_repeat(samples.ids)) is not None:
         raise file_error(Path(source), f"{repeat}; drop or rename one")
-    # With these two ``reopen`` opens the same samples again.
-    samples.source |= {"source": str(source), "options": options}
+    # With the last two ``reopen`` opens the same samples again.
+    about = {"reader": reader.title, "source": str(source), "options": options}
+    samples.opened = about
     return samples
 
 
@@ -128,8 +129,6 @@ def absolute(record: Mapping[str, Any]) -> dict[str, Any]:
     path = Path(rest if prefix else source).expanduser()
     if source and "\0" not in source and (prefix != f"{PREFIX}:" or path.exists()):
         resolved["source"] = f"{prefix}{path.resolve()}"
-    if isinstance(place := record.get("path"), str) and _is_there(Path(place)):
-        resolved["path"] = str(Path(place).resolve())
     return resolved
 
 
@@ -176,14 +175,11 @@ def open_lines(source: str, kind: Kind | None = None) -> ListedSamples:
         raise file_error(path, "holds no lines; write one text or path per line")
     if kind is None and path.suffix.lower() == ".lst":
         kind = "image"
-    about = {"reader": "lines", "path": str(path)}
     if _decide_kind(path, kind, texts) == "text":
-        read = read_texts(texts)
-        return ListedSamples("text", list(filled), None, about, n_blank, read)
+        return ListedSamples("text", [*filled], None, read_texts(texts), n_blank)
     paths = _existing(path, texts)
-    about["reader"] = "file list"
-    read_image = read_images(path.parent, paths)
-    return ListedSamples("image", paths, None, about, n_blank, read_image)
+    read = read_images(path.parent, paths)
+    return ListedSamples("image", paths, None, read, n_blank)
 
 
 def open_table(
@@ -202,24 +198,17 @@ def open_table(
     path = Path(source).expanduser()
     columns = read_columns(path, [column, id_column, label_column])
     names, strings = list(columns), columns.__getitem__
-    column, label_column, ids, labels = choose_columns(
+    column, ids, labels = choose_columns(
         path, names, names, strings, column, id_column, label_column
     )
-    about = {
-        "reader": "table",
-        "path": str(path),
-        "column": column,
-        "id_column": id_column,
-        "label_column": label_column,
-    }
     values = columns[column]
     if _decide_kind(path, kind, (v for v in values if v and v.strip())) == "text":
         ids = ids or list(map(str, range(len(values))))
-        return ListedSamples("text", ids, labels, about, 0, read_texts(values))
+        return ListedSamples("text", ids, labels, read_texts(values))
     paths = _existing(path, values)
     ids = ids or check_filled(path, column, paths, "path")
     read = read_images(path.parent, paths)
-    return ListedSamples("image", ids, labels, about, 0, read)
+    return ListedSamples("image", ids, labels, read)
 
 
 def _existing(path: Path, values: Sequence[str | None]) -> list[str]:
@@ -259,14 +248,14 @@ def _decide_kind(path: Path, kind: Kind | None, strings: Iterable[str]) -> Kind:
     return next(iter(examples), "text")
 
 
-_LINES = _Reader("a file of lines", open_lines)
-_TABLE = _Reader("a table", open_table)
+_LINES = _Reader("file of lines", open_lines)
+_TABLE = _Reader("table", open_table)
 _READERS = {
-    "paper": _Reader("a data set of the paper", open_dataset),
-    "folder": _Reader("a folder of pictures", open_folder),
-    "hub": _Reader("a Hugging Face data set", open_hub_dataset),
-    "tars": _Reader("a folder of tar files", open_shards),
-    ".tar": _Reader("a tar file", open_shards),
+    "paper": _Reader("data set of the paper", open_dataset),
+    "folder": _Reader("folder of pictures", open_folder),
+    "hub": _Reader("Hugging Face data set", open_hub_dataset),
+    "tars": _Reader("folder of tar files", open_shards),
+    ".tar": _Reader("tar file", open_shards),
     ".txt": _LINES,
     ".lst": _LINES,
     **dict.fromkeys(TABLE_SUFFIXES, _TABLE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -158,9 +158,9 @@ class ListedSamples:
     kind: Kind
     ids: list[str]
     labels: list[str] | None
-    source: dict[str, Any]  # reader and origin, as JSON
-    ignored: int  # files, members or lines that are there but no samples
     read: Callable[[int], Any]  # one sample by its row; picklable
+    ignored: int = 0  # files, members or lines that are there but no samples
+    opened: dict[str, Any] = field(default_factory=dict)  # how, as JSON
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -170,7 +170,7 @@ class ListedSamples:
 
     def describe(self) -> dict[str, Any]:
         return {
-            **self.source,
+            **self.opened,
             "kind": self.kind,
             "samples": len(self),
             "labelled": self.labels is not None,
@@ -235,8 +235,8 @@ def choose_columns(
     column: str | None,
     id_column: str | None,
     label_column: str | None,
-) -> tuple[str, str | None, list[str] | None, list[str] | None]:
-    """The columns of samples and of labels; the ids and the labels, if there are any.
+) -> tuple[str, list[str] | None, list[str] | None]:
+    """The column of samples; the ids and the labels, if there are any.
 
     ``strings`` gives the values of a column. Without ``column`` samples are in the only
     one of the ``candidates`` that is neither ids nor labels. Without ``label_column``
@@ -265,8 +265,7 @@ def choose_columns(
         except FileFormatError:
             if label_column is not None:
                 raise
-            labelled_by = None
-    return column, labelled_by, ids, labels
+    return column, ids, labels
 
 
 def check_filled(

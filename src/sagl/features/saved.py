@@ -75,21 +75,7 @@ class SavedFeatures:
 
 
 def read_saved(name: str) -> SavedFeatures:
-    """Features by ``npy:FILE``, ``npy:FILE::KEY`` or ``npy:FOLDER::DATA_PART``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from sagl.features.saved import read_saved
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(Path(folder) / "dino.npy", np.zeros((2, 3), dtype="float16"))
-    ...     _ = (Path(folder) / "dino.ids.txt").write_text("a.jpg\\nb.jpg\\n")
-    ...     saved = read_saved(f"npy:{folder}/dino.npy")
-    >>> saved.array.shape, saved.ids
-    ((2, 3), ['a.jpg', 'b.jpg'])
-    """
+    """Features by ``npy:FILE``, ``npy:FILE::KEY`` or ``npy:FOLDER::DATA_PART``."""
     place, _, key = name.removeprefix("npy:").partition("::")
     if not place:
         raise ValueError(f"{name}: the file is missing; write npy:FILE")

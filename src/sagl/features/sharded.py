@@ -61,27 +61,15 @@ class ShardedArray:
 
     def __getitem__(self, key: Any) -> Any:
         rows, *columns = key if isinstance(key, tuple) else (key,)
-        positions = self._positions(rows)
+        positions = np.asarray(self._rows[rows])  # by the rules of NumPy
+        if positions.ndim > 1:
+            raise IndexError("rows are a number, a slice, a mask or a list of numbers")
         block = self._read(np.atleast_1d(positions))
         if positions.ndim == 0:
             return block[(0, *columns)]
         # NumPy pairs a list of rows with a list of columns.
         paired = columns and not isinstance(rows, slice) and np.ndim(columns[0]) > 0
         return block[(np.arange(len(block)) if paired else slice(None), *columns)]
-
-    def select(self, rows: Rows) -> ShardedArray:
-        """These rows in this order, still on disk."""
-        positions = self._positions(rows)
-        return ShardedArray(self.files, self.shape[1], self.dtype, positions)
-
-    def _positions(self, key: Any) -> Rows:
-        """Rows of the files that a number, a slice, a mask or positions mean."""
-        positions = np.asarray(self._rows[key])  # by the rules of NumPy
-        if positions.ndim > 1:
-            raise IndexError(
-                "rows are chosen by a slice, a mask or a list of positions"
-            )
-        return positions
 
     def _read(self, rows: Rows) -> Array:
         order = None

@@ -142,11 +142,10 @@ def open_shards(
     if kind == "image":
         optional_module("PIL.Image")
     known = [label for label in labels if label is not None]
-    about = {"reader": "shards", "path": str(place), "shards": len(paths)}
     placed = np.frombuffer(positions, dtype=np.int64).reshape(-1, 3)
     read = partial(_read_member, kind, tuple(paths), placed)
     full = known if len(known) == len(ids) else None
-    return ListedSamples(kind, ids, full, about, ignored, read)
+    return ListedSamples(kind, ids, full, read, ignored)
 
 
 def _read_member(

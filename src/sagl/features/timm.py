@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from sagl.environment import optional_module
-from sagl.features.callables import FunctionBackbone, run_frozen, warn_about_labels
+from sagl.features.callables import FunctionBackbone, run_frozen
 from sagl.storage import tensors_sha256
 
 __all__ = ["load_timm"]
@@ -36,7 +36,6 @@ def load_timm(
     model = model.float().eval().requires_grad_(False)
     settings = data.resolve_model_data_config(model)
     pretrained = dict(getattr(model, "pretrained_cfg", None) or {})
-    labels = _labels(pretrained)
     about = {
         "source": "timm",
         "model": identifier,
@@ -44,11 +43,9 @@ def load_timm(
         "pooling": "pooler",
         "preprocessing": json.loads(json.dumps(settings, default=str)),
         "licence": pretrained.get("license"),
-        "labels": labels,
+        "labels": _labels(pretrained),
         "library": f"timm {timm.__version__}",
     }
-    if labels:
-        warn_about_labels(name, labels)
     model = model.to(target)
 
     def embed(prepared: list[Tensor]) -> Tensor:

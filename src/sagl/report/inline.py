@@ -105,9 +105,9 @@ def report_of(
     samples = None
     if texts is not None:
         read = [str(text) for text in texts].__getitem__
-        samples = ListedSamples("text", ids, None, {}, 0, read)
+        samples = ListedSamples("text", ids, None, read)
     elif images is not None:
-        samples = ListedSamples("image", ids, None, {}, 0, _Pictures(images))
+        samples = ListedSamples("image", ids, None, _Pictures(images))
     for what, rows in {
         **{"texts": texts, "images": images, "labels": labels},
         **(columns or {}),
