@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal, overload
 
@@ -58,13 +59,9 @@ class Views:
         given = dict(views.items()) if isinstance(views, Views) else views
         self._arrays = named_arrays(given, view_sizes)
         self._named = isinstance(views, Mapping) or getattr(views, "_named", False)
-        # Whether they have passed ``check_values`` and cannot have changed since.
-        self.values_checked: bool = isinstance(views, Views) and views.values_checked
+        # Whoever looks at the values first has done it for all views of these arrays.
+        self._seen: _Seen = views._seen if isinstance(views, Views) else _Seen()
         self._files: Unchanged = _files_of(views, self._arrays)
-        # Which samples have which view: not looked at yet, or None if all have all.
-        self._present: Literal["unknown"] | NDArray[np.bool_] | None = "unknown"
-        if isinstance(views, Views):
-            self._present = views._present
         rows = {name: len(array) for name, array in self._arrays.items()}
         if len(set(rows.values())) > 1:
             counts = ", ".join(f"{name} has {count}" for name, count in rows.items())
@@ -91,11 +88,10 @@ class Views:
     @property
     def present(self) -> NDArray[np.bool_] | None:
         """Which samples have which view, (n, L); None where all have all."""
-        if isinstance(self._present, str):
+        if isinstance(self._seen.present, str):
             columns = [_there(array) for array in self._arrays.values()]
-            there = np.stack(columns, axis=1)
-            self._present = None if there.all() else there
-        return self._present
+            self._seen.note(np.stack(columns, axis=1))
+        return self._seen.present  # type: ignore[return-value]
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -147,8 +143,8 @@ class Views:
             )
         chosen = Views({name: array[key] for name, array in self.items()})
         chosen._named = self._named
-        if self._present is None:
-            chosen._present = None
+        if self._seen.present is None:
+            chosen._seen.present = None
         return chosen
 
     def as_fitted(self, names: Sequence[str], widths: Sequence[int]) -> Views:
@@ -173,9 +169,11 @@ class Views:
             if given != width:
                 fault = f"{name!r} has {given} columns here"
                 raise ValueError(_not_fitted(names, widths, fault))
-        views.values_checked = self.values_checked
-        if self._present is None:
-            views._present = None
+        # A view stands where it stood, or what is known of samples is out of order.
+        if list(map(id, arrays.values())) == list(map(id, self._arrays.values())):
+            views._seen = self._seen
+        elif self.values_checked:
+            views.mark_checked(complete=self._seen.present is None)
         return views
 
     def take(self, rows: NDArray[np.int64]) -> list[Float]:
@@ -238,15 +236,17 @@ class Views:
     def check_numbers(self) -> None:
         """The same, whichever views a sample misses."""
         self._files.check()
-        if self.values_checked:
+        if self._seen.checked:
             return
-        complete = True
-        for name, array in self.items():
+        present = np.ones((len(self), len(self._arrays)), dtype=bool)
+        for view, (name, array) in enumerate(self.items()):
             for start, block in _scan(array):
                 bad = ~np.isfinite(block)
                 if not bad.any():
                     continue
-                bad &= ~np.isnan(block).all(axis=1, keepdims=True)
+                gone = np.isnan(block).all(axis=1)
+                present[start : start + len(block), view] = ~gone
+                bad[gone] = False
                 if bad.any():
                     row, column = (int(i) for i in np.argwhere(bad)[0])
                     value = np.asarray(array[start + row, column])
@@ -259,31 +259,47 @@ class Views:
                         f"{column}; NaN, inf and values beyond float32 cannot be used: "
                         f"{cure}"
                     )
-                complete = False
-        self.mark_checked(complete=complete)
-        self.values_checked = all(map(_is_read_only, self._arrays.values()))
+        self._seen.note(present)
+        self._seen.checked = all(map(_is_read_only, self._arrays.values()))
+
+    @property
+    def values_checked(self) -> bool:
+        """Whether they have passed ``check_numbers`` and cannot have changed since."""
+        return self._seen.checked
 
     def mark_checked(self, *, complete: bool) -> None:
         """Take the values as checked; ``complete`` says that no view is missing."""
-        self.values_checked = True
-        self._present = None if complete else "unknown"
+        self._seen = _Seen(True, None if complete else "unknown")
 
     def check_spread(self) -> None:
         """Refuse a view in which all samples are the same, or that none has."""
         self._files.check()
-        for (name, array), count in zip(self.items(), self.counts, strict=True):
-            if count == 0:
+        present = self.present
+        for view, (name, array) in enumerate(self.items()):
+            row = 0 if present is None else int(present[:, view].argmax())
+            if present is not None and not present[row, view]:
                 raise ValueError(
                     f"view {name!r} holds NaN at row 0 and in all others: no sample "
                     "has it; leave it out"
                 )
-            row = int(np.argmax(_there(array)))
             first = np.asarray(array[row : row + 1], np.float32)  # as training sees it
             if all(_alike(block, first) for _, block in _scan(array)):
                 raise ValueError(
-                    f"view {name!r} is constant: all {count} rows are equal, so "
-                    "it cannot tell samples apart; leave it out"
+                    f"view {name!r} is constant: all {self.counts[view]} rows are "
+                    "equal, so it cannot tell samples apart; leave it out"
                 )
+
+
+@dataclass
+class _Seen:
+    """What looking at the values has told."""
+
+    checked: bool = False  # whether all are numbers, and stay so
+    # Which samples have which view; None if all have all.
+    present: Literal["unknown"] | NDArray[np.bool_] | None = "unknown"
+
+    def note(self, present: NDArray[np.bool_]) -> None:
+        self.present = None if present.all() else present
 
 
 def _not_fitted(names: Sequence[str], widths: Sequence[int], fault: str) -> str:

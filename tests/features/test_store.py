@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sagl.views
 from sagl import SAGL, Views
 from sagl.features.manifest import Manifest
 from sagl.features.samples import FileFormatError
@@ -200,6 +201,26 @@ def test_a_model_is_fitted_on_a_store(tmp_path):
     np.testing.assert_array_equal(
         model.predict_proba(store), expected.predict_proba(arrays)
     )
+
+
+def test_values_are_looked_at_once(tmp_path, monkeypatch):
+    """However often views of a store are asked about."""
+    views, _ = clustered_views()
+    for name in ("narrow", "wide"):
+        write_view(
+            tmp_path / "s", name, [f"{i:03d}" for i in range(len(views))], views[name]
+        )
+    looked = []
+    scan = sagl.views._scan
+    monkeypatch.setattr(
+        sagl.views, "_scan", lambda x: looked.append(x.shape) or scan(x)
+    )
+    given = FeatureStore.open(tmp_path / "s").views()
+    given.check_values()
+    assert len(looked) == 2
+    model = SAGL(4, steps=5, search=QUICK, random_state=0).fit(given)
+    model.predict(given)
+    assert len(looked) == 4  # whether a view is constant is seen in its first rows
 
 
 def test_many_files_read_like_one(tmp_path, monkeypatch):

@@ -247,7 +247,8 @@ def joined(first: Views, second: Views) -> Views:
         for name in first.names
     }
     views = Views(both)
-    views.values_checked = first.values_checked and second.values_checked
+    if first.values_checked and second.values_checked:
+        views.mark_checked(complete=first.present is None and second.present is None)
     return views
 
 
