@@ -27,7 +27,6 @@ LEVEL = {
     "later": 1,
     "views": 1,
     "nn": 1,
-    "missing": 2,
     "training": 2,
     "features": 2,
     "evaluation": 3,

@@ -10,7 +10,6 @@ from sagl import SAGL, Views
 from sagl.baselines import KMeans
 from sagl.evaluation import clustering_accuracy
 from sagl.evaluation.protocols import evaluate
-from sagl.missing import check_fitted
 from sagl.selection import choose_views, estimate_n_clusters, label_free_score
 from tests.conftest import clustered_views
 
@@ -266,7 +265,7 @@ def test_views_that_nothing_joins_are_refused():
     with pytest.raises(ValueError, match="both view 'wide' and view 'third', nor"):
         SAGL(3).fit(without(views, missing))
     missing[10:12, 0] = False  # two samples join them
-    check_fitted(without(views, missing), has_heads=True)
+    without(views, missing).check_joined()
     missing[10:, 2] = True
     missing[10:, 1] = False
     with pytest.raises(ValueError, match="view 'third' holds NaN at row 0 and in all"):

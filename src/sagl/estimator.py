@@ -22,7 +22,6 @@ from sagl.clusters.methods import ClusterMethods
 from sagl.environment import pick_device
 from sagl.hub import HubMethods
 from sagl.matrices import is_list_of_views, refuse_samples, refuse_second_view
-from sagl.missing import check_answered, check_fitted
 from sagl.model import (
     Facts,
     Layer,
@@ -165,9 +164,10 @@ class SAGL(
         """Learn clusters from the views. ``y`` is ignored: labels play no part."""
         refuse_second_view(y)
         views = self._as_views(X, reset=True)
-        views.check_values(missing=True)
         settings = self.resolved(len(views))
-        check_fitted(views, settings.refine)
+        views.check_values(missing=settings.refine)
+        views.check_spread()
+        views.check_joined()
         count = None
         if self.n_clusters == "auto":
             count = counted_clusters(views, settings.seed, self._watch(), self.device)
@@ -367,7 +367,7 @@ class SAGL(
         check_is_fitted(self)
         views = self._as_views(X, reset=False)
         views = views.as_fitted(self.view_names_, self.view_widths_)
-        check_answered(views, self.network_.has_heads)
+        views.check_values(missing=self.network_.has_heads)
         return views
 
     def _as_views(self, X: Any, *, reset: bool) -> Views:

@@ -22,7 +22,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sagl.missing import check_enough
 from sagl.nn.missing import present_in, sharing_only
 from sagl.nn.network import Network
 from sagl.nn.ranks import ALONE, Ranks
@@ -31,6 +30,7 @@ from sagl.progress import Bar, progress
 from sagl.search.anneal import Sizes
 from sagl.search.candidates import Candidate, candidates_of, reproduced, search
 from sagl.search.evidence import Line, left_out, line
+from sagl.search.fill import check_enough
 from sagl.search.journal import Journal
 from sagl.search.score import Score
 from sagl.search.space import Space, deviations, from_edges, one_hot
@@ -82,7 +82,7 @@ def fit_network(
     features = Feed(views, network, device, resident_bytes=0)(rows)
     present = present_in(features)
     if present is not None:
-        check_enough(present.cpu().numpy(), views.names, C)
+        check_enough(present, views.names, C)
     features = to_one_length(network, features)
     space = space_of(views, rows, features, settings, device)
     start_network(network, space, seed)

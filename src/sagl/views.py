@@ -229,8 +229,9 @@ class Views:
             row, view = (int(i) for i in np.argwhere(~self.present)[0])
             raise ValueError(
                 f"view {self.names[view]!r} holds NaN at row {row}, in every column: "
-                "the sample misses this view, and here each needs all; leave such "
-                "samples out, or fill in what is missing"
+                "the sample misses this view, and only a fit with a search has an "
+                'answer for such samples; use one (recipe="default", refine=True), '
+                "leave them out, or fill in what is missing"
             )
 
     def check_numbers(self) -> None:
@@ -288,6 +289,22 @@ class Views:
                     f"view {name!r} is constant: all {self.counts[view]} rows are "
                     "equal, so it cannot tell samples apart; leave it out"
                 )
+
+    def check_joined(self) -> None:
+        """Refuse views that no samples, each with several of them, bring together."""
+        if self.present is None:
+            return
+        together = self.present.T.astype(np.int64) @ self.present > 0
+        joined = together[0]
+        for _ in self.names:
+            joined = together[joined].any(axis=0)
+        if not joined.all():
+            one, other = self.names[0], self.names[int(np.argmin(joined))]
+            raise ValueError(
+                f"no sample has both view {one!r} and view {other!r}, nor others that "
+                "join them: nothing says which clusters of the one are which of the "
+                "other; fit them apart"
+            )
 
 
 @dataclass

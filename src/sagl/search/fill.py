@@ -19,6 +19,18 @@ from sagl.nn.sparse import CSR
 _BLOCK_SCORES = 1 << 22
 
 
+def check_enough(present: Tensor, names: Sequence[str], n_clusters: int) -> None:
+    """Refuse a view that fewer samples, (n, L), have than there are clusters."""
+    counts = present.sum(dim=0)
+    least = int(counts.argmin())
+    if counts[least] < n_clusters:
+        raise ValueError(
+            f"only {int(counts[least])} of the {len(present):,} samples that the "
+            f"search looks at have view {names[least]!r}, fewer than the {n_clusters} "
+            "clusters; leave it out"
+        )
+
+
 def fillers(
     rows: Sequence[Tensor], present: Tensor, neighbours: int
 ) -> list[CSR | None]:
