@@ -55,7 +55,15 @@ from sagl.run_files import (
     read_voters,
     voting_rules,
 )
-from sagl.schema import Positive, check, checksum, parse_json, plain, read_json
+from sagl.schema import (
+    Positive,
+    check,
+    check_signed,
+    parse_json,
+    plain,
+    read_json,
+    signed,
+)
 from sagl.settings import Settings
 from sagl.storage import (
     LOCK,
@@ -166,10 +174,9 @@ def write_run(
                 if (directory / name).is_file()
             },
         }
-        config = json.loads(json.dumps(config))  # as it is read back
         write_card(directory, run)
         # After its parts: what is there without it is no run.
-        write_json(directory / CONFIG, {**config, "checksum": checksum(config)})
+        write_json(directory / CONFIG, signed(config))
         if run.names:
             save_names(directory, run.names)
     except OSError as error:
@@ -211,13 +218,8 @@ def read_config(directory: Path) -> dict[str, Any]:
             f"format {FORMAT}: upgrade sagl"
         )
     try:
-        written = config.pop("checksum", None)
-        if written is None and version < FORMAT:
-            return check_config(config, version)
-        if written is not None and written != checksum(config):
-            raise ValueError("its content is not what was written")
-        whole = config if written is None else {**config, "checksum": written}
-        return check_config(whole, version)
+        check_signed(config)
+        return check_config(config, version)
     except ValueError as error:
         raise damaged(directory, error) from None
 

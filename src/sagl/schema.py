@@ -217,6 +217,22 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else None
 
 
+CHANGED = "its content is not what was written"
+
+
+def signed(content: dict[str, Any]) -> dict[str, Any]:
+    """What goes to a file as JSON, with a checksum of all that will be read back."""
+    content = json.loads(json.dumps(content))
+    return {**content, "checksum": checksum(content)}
+
+
+def check_signed(content: dict[str, Any]) -> None:
+    """Refuse what was read if it was signed, and not so."""
+    rest = {name: value for name, value in content.items() if name != "checksum"}
+    if content.get("checksum") not in (None, checksum(rest)):
+        raise ValueError(CHANGED)
+
+
 def checksum(value: Any) -> str:
     """Of a JSON value, however it is laid out in its file."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -41,7 +41,7 @@ from sagl.features.store import Join, Joined
 from sagl.model import clear_unfinished
 from sagl.processes import end_with_parent
 from sagl.run import FEATURES, GRAPH, GRAPH_LIMIT, SOURCE, refuse_existing_run
-from sagl.schema import check, checksum, read_json
+from sagl.schema import check, check_signed, read_json, signed
 from sagl.selection import label_free_score
 from sagl.storage import held, replacing, write_json, write_text
 from sagl.training.callbacks import Callback
@@ -337,8 +337,7 @@ def run_apart(
 
 
 def write_result(file: Path, result: Result) -> None:
-    result = json.loads(json.dumps(result))  # as it is read back
-    write_json(file, {**result, "checksum": checksum(result)})
+    write_json(file, signed(result))
 
 
 def read_result(file: Path) -> Result | None:
@@ -346,9 +345,8 @@ def read_result(file: Path) -> Result | None:
     try:
         result: Result = read_json(file)
         check(dict[str, Any], result)
-        # Those of earlier versions have none.
-        if "checksum" in result and result.pop("checksum") != checksum(result):
-            return None
+        check_signed(result)  # those of earlier versions are not
+        result.pop("checksum", None)
         # That of an earlier version may lack the label-free score.
         check(_Failed if "error" in result else _Done, result, version=0)
         if "error" not in result:

@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, Dataset
 from sagl.environment import default_workers, device_of_process, share_of_process
 from sagl.features.backbones import Backbone, load_backbone, parse_backbones
 from sagl.features.manifest import (
-    DTYPES,
+    Plan,
     check_view_name,
     line_fault,
     make_plan,
@@ -141,20 +141,20 @@ def extract(
     _check(samples, backbones, batch_size)
     sorted_ids = [ids[row] for row in order]
     sorted_labels = None if labels is None else [labels[row] for row in order]
-    rows, plans, row_of = piece_rows(len(ids)), {}, {}
+    rows, source = piece_rows(len(ids)), samples.describe()
+    plans: dict[str, Plan] = {}
+    row_of: dict[str, dict[str, int]] = {}  # of saved features, by id
     for name, backbone in backbones.items():
         kept, together = "float16", None
         if isinstance(backbone, SavedFeatures):
             row_of[name] = backbone.rows_by_id(name, ids)
-            own = backbone.array.dtype.name
-            kept = own if own in DTYPES else "float32"
+            kept = backbone.dtype
         else:
             together = batch_size
         about, dim = backbone.describe(), backbone.dim
         plans[name] = make_plan(sorted_ids, about, dtype or kept, dim, rows, together)
     views: dict[str, _View] = {}
     for name, plan in plans.items():
-        source = samples.describe()
         begun = begin(store, name, plan, sorted_ids, sorted_labels, source, part)
         if begun is not None:
             views[name] = _View(begun, sorted_ids)

@@ -25,13 +25,22 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict, get_args
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args
 
 import numpy as np
 
 from sagl._version import __version__
 from sagl.features.samples import file_error, first_repeat, reading
-from sagl.schema import Positive, Within, check, checksum, is_unicode, read_json
+from sagl.schema import (
+    CHANGED,
+    Positive,
+    Within,
+    check,
+    check_signed,
+    is_unicode,
+    read_json,
+    signed,
+)
 from sagl.storage import write_bytes, write_json, write_text
 
 __all__ = ["Manifest", "Plan", "is_store", "read_skipped"]
@@ -44,7 +53,6 @@ Dtype = Literal["float16", "float32", "float64"]
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 VIEW_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 CURE = "copy it back or extract again"
-CHANGED = "its content is not what was written"
 Skipped = list[tuple[str, str]]  # ids and reasons
 
 
@@ -108,6 +116,7 @@ class _Content(TypedDict):
     format: Positive
     views: dict[str, StoredView]
     samples: dict[str, SampleSet]
+    checksum: NotRequired[str]  # of all of it; not of stores of 0.1
 
 
 @dataclass(frozen=True)
@@ -122,9 +131,7 @@ class Manifest:
         views = {name: asdict(view) for name, view in sorted(self.views.items())}
         samples = {key: asdict(value) for key, value in sorted(self.samples.items())}
         content = {"format": FORMAT, "views": views, "samples": samples}
-        content = json.loads(json.dumps(content))  # as it is read back
-        signed = {**content, "checksum": checksum(content)}
-        write_json(self.store / MANIFEST, signed)
+        write_json(self.store / MANIFEST, signed(content))
 
     @classmethod
     def read(cls, store: Path) -> Manifest:
@@ -141,9 +148,7 @@ class Manifest:
                     f"is of format {version}; this sagl {__version__} reads up to "
                     f"format {FORMAT}: upgrade sagl",
                 )
-            written = content.pop("checksum", None)  # stores of 0.1 have none
-            if written not in (None, checksum(content)):
-                raise ValueError(CHANGED)
+            check_signed(content)
             content = check(_Content, content)
             for key in content["samples"]:
                 if not re.fullmatch(r"[0-9a-f]+", key):

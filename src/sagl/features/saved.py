@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sagl.features.callables import describe_model
 from sagl.features.files import SUFFIXES, read_array, read_labels
+from sagl.features.manifest import DTYPES
 from sagl.features.samples import (
     check_filled,
     choose_key,
@@ -45,6 +46,12 @@ class SavedFeatures:
     @property
     def dim(self) -> int:
         return int(self.array.shape[1])
+
+    @property
+    def dtype(self) -> str:
+        """That in which a store keeps them."""
+        own = self.array.dtype.name
+        return own if own in DTYPES else "float32"
 
     def describe(self) -> dict[str, Any]:
         """Like those of backbones; the revision is a checksum of the file."""

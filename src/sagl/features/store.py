@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagl.features.manifest import (
-    CHANGED,
     CURE,
     MANIFEST,
     Manifest,
@@ -33,6 +32,7 @@ from sagl.features.manifest import (
 from sagl.features.samples import reading, string_array
 from sagl.features.sharded import ShardedArray
 from sagl.features.store_write import begin, finish, piece_rows, unfinished
+from sagl.schema import CHANGED
 from sagl.storage import sha256
 from sagl.views import Views
 
