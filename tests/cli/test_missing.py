@@ -135,5 +135,5 @@ def test_what_is_no_missing_view_is_refused(sagl_cli, files, tmp_path):
     refused(fit(*named(files, "npy"), "--recipe", "paper"), "'narrow'", "refine=True")
     refused(fit(files / "store"), "'inner' takes those, 'outer' keeps all")
     refused(fit(files / "store", "--join", "left"), "error, inner or outer")
-    refused(fit(*named(files, "csv"), "--id-column", "photo"), "--join outer keeps")
+    refused(fit(*named(files, "csv"), "--id-column", "photo"), "'outer' keeps all")
     assert not (tmp_path / "r").exists()

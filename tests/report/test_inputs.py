@@ -91,7 +91,6 @@ def test_the_written_source_is_opened_again(run, tmp_path):
     enter_parts(run)
     write_pictures(tmp_path / "pictures", [*ids(), "zzz.png", "000a.png"])
     about = open_samples(tmp_path / "pictures").describe()
-    del about["path"]  # a reader need not write it: the source is enough
     (run / "source.json").write_text(json.dumps(about))
     enter_parts(run)
     inputs = open_inputs(run)

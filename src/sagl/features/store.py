@@ -7,7 +7,7 @@ checking, merging and exporting in ``store_tools``.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -29,7 +29,7 @@ from sagl.features.manifest import (
     read_skipped,
     sorted_order,
 )
-from sagl.features.samples import reading, string_array
+from sagl.features.samples import file_error, reading, string_array
 from sagl.features.sharded import ShardedArray
 from sagl.features.store_write import begin, finish, piece_rows, unfinished
 from sagl.schema import CHANGED
@@ -249,37 +249,46 @@ class FeatureStore(Mapping[str, ShardedArray]):
         With ``values``, those that are NaN or infinite are faults, too.
         """
         views = [self.manifest.views[name] for name in names]
-        checks: list[Callable[[], object]] = [
-            partial(read, key)
+        checks = [
+            partial(self._sample_faults, key)
             for key in dict.fromkeys(view.samples for view in views)
-            for read in (self.manifest.ids, self.manifest.labels)
         ]
         checks += [
-            partial(self._check_shard, view, shard, values)
+            partial(self._shard_faults, view, shard, values)
             for view in views
             for shard in view.shards
         ]
         for look in checks:
             try:
-                look()
+                yield from look()
             except ValueError as error:
                 yield error
 
-    def _check_shard(self, view: StoredView, shard: Shard, values: bool) -> None:
+    def _sample_faults(self, key: str) -> Iterator[ValueError]:
+        for read in (self.manifest.ids, self.manifest.labels):
+            try:
+                read(key)
+            except ValueError as error:
+                yield error
+
+    def _shard_faults(
+        self, view: StoredView, shard: Shard, values: bool
+    ) -> Iterator[ValueError]:
         path = self.manifest.inside(shard.file)
         with reading(path, CURE):
-            if sha256(path) != shard.sha256:
-                raise ValueError(CHANGED)
-        if not values:
-            return
-        array = ShardedArray([(path, shard.rows)], view.dim, view.dtype)[:]
-        bad = ~np.isfinite(array)
-        if bad.any():
-            row, column = np.argwhere(bad)[0].tolist()
-            raise ValueError(
-                f"{path}: row {row}, column {column} is {array[row, column]}; "
-                f"{bad.any(axis=1).sum()} of its rows hold NaN or infinity"
-            )
+            changed = sha256(path) != shard.sha256
+        if changed:
+            yield file_error(path, f"{CHANGED}; {CURE}")
+        if values:
+            array = ShardedArray([(path, shard.rows)], view.dim, view.dtype)[:]
+            bad = ~np.isfinite(array)
+            if bad.any():
+                row, column = np.argwhere(bad)[0].tolist()
+                yield file_error(
+                    path,
+                    f"row {row}, column {column} is {array[row, column]}; "
+                    f"{bad.any(axis=1).sum()} of its rows hold NaN or infinity",
+                )
 
     def _no_view(self, name: str) -> str:
         return f"no view {name!r}; there are {', '.join(self.names)}"
