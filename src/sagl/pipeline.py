@@ -6,8 +6,7 @@
    sample attends by weights that were trained on the other half, so that the graph
    cannot confirm what it has learned by heart. The search goes on with that graph.
 3. The network is trained on all samples of the search, its heads are ridge regressions
-   to those clusters, and its confidence is set to how often samples keep
-   their cluster under other starts.
+   to those clusters; its confidence is how often samples keep theirs by other starts.
 """
 
 from __future__ import annotations
