@@ -322,6 +322,7 @@ def test_every_kind_of_correction_is_exported_and_refitted(
     assert page.locator("#split").get_attribute("aria-pressed") == "true"
     page.locator("#legend [data-code='2']").click()
     page.select_option("#merge-with", "3")
+    assert "Cluster 2 and Cluster 3 are one" in report.text("#panel")
     page.click("#panel .close")
     said = page.locator("#panel .said li")
     assert said.count() == 6

@@ -63,6 +63,12 @@ function createCorrecting(explorer) {
   const button = (id, text, onclick, pressed = null) =>
     make("button", { type: "button", id, onclick, "aria-pressed": pressed }, text);
 
+  // What was said so far of what is shown.
+  const saidOf = (test) =>
+    memory.said
+      .filter(test)
+      .map((saying) => make("p", { class: "quiet", dir: "auto" }, inWords(saying, data, memory)));
+
   return {
     ofSample(row) {
       const one = explorer.linking();
@@ -97,6 +103,7 @@ function createCorrecting(explorer) {
         make("label", { class: "field" }, "Belongs to", field),
         make("datalist", { id: "cluster-names" }, ...names),
         make("div", { class: "actions" }, ...linking),
+        ...saidOf(({ kind, rows }) => kind.endsWith("_link") && rows.includes(row)),
       ];
     },
 
@@ -119,6 +126,7 @@ function createCorrecting(explorer) {
           { class: "actions" },
           button("split", words, () => explorer.say("split", [k]), String(split)),
         ),
+        ...saidOf(({ kind, clusters }) => kind === "merge" && clusters.includes(k)),
       ];
     },
 
