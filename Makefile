@@ -6,6 +6,7 @@
 # make faults  commands struck down at random moments, others each time
 # make slow   the slow tests alone, with the models of the examples
 # make dist-check   build wheel and sdist, install each in a clean environment
+# make audit  ask PyPI whether a pinned version is known to be vulnerable
 # make fuzz   look for files that readers stumble over, SECONDS for each kind
 
 PYTHON ?= python3
@@ -21,7 +22,7 @@ WORKERS ?= 2
 # Of fuzzing, for each target.
 SECONDS ?= 60
 
-.PHONY: faults demo test coverage check lint types docs slow dist-check fuzz clean
+.PHONY: faults demo test coverage check lint types docs slow dist-check audit fuzz clean
 
 demo: $(USABLE)
 	$(BIN)/sagl demo
@@ -41,6 +42,12 @@ slow: $(READY)
 
 dist-check: $(READY)
 	PYTHON=$(PYTHON) CONSTRAINTS=$(CONSTRAINTS) .ci/dist-check
+
+audit:
+	$(PYTHON) -m venv .audit
+	.audit/bin/python -m pip install --quiet pip-audit
+	.audit/bin/pip-audit --no-deps --disable-pip -r $(CONSTRAINTS)
+
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
@@ -67,4 +74,4 @@ $(READY): $(USABLE)
 	touch $@
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) .audit

@@ -17,7 +17,6 @@ from sklearn.preprocessing import normalize, scale
 
 from sagl import SAGL, Views
 from sagl.experiments.digits import load
-from sagl.report import save
 from sagl.report.embedding import embed
 from sagl.report.style import axes_or_new, cluster_colours, describe
 
@@ -57,5 +56,6 @@ if __name__ == "__main__":
     out = parser.parse_args().out
     views = load().train
     model = SAGL(n_clusters=10, random_state=0).fit(views)
-    save(draw(views, model.labels_), out)
+    # Without ground, so that it stands on light pages and on dark ones.
+    draw(views, model.labels_).figure.savefig(out, dpi=200, facecolor="none")
     print(f"{out} ({out.stat().st_size / 1000:.0f} kB)")

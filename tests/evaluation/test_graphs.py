@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, csr_matrix, random_array
+from scipy.sparse import csr_array, csr_matrix
 
 from sagl.evaluation import clustering_accuracy
 from sagl.evaluation import graphs as module
@@ -23,9 +23,8 @@ from sagl.evaluation.graphs import (
 
 
 def some_graph(n=50, density=0.1, seed=0):
-    return random_array(
-        (n, n), density=density, format="csr", rng=np.random.default_rng(seed)
-    )
+    rng = np.random.default_rng(seed)
+    return csr_array(rng.random((n, n)) * (rng.random((n, n)) < density))
 
 
 def some_labels(n=50, n_classes=4):
