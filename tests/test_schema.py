@@ -104,6 +104,13 @@ def test_the_checksum_is_that_of_the_value(tmp_path):
     assert checksum(GOOD | {"share": 0.5}) != checksum(GOOD)
 
 
+def test_a_name_that_is_there_twice(tmp_path):
+    file = tmp_path / "a.json"
+    file.write_text('{"a": [{"b": 1, "c": 1, "b": 2}]}')
+    with pytest.raises(ValueError, match="'b' is there twice"):
+        read_json(file)
+
+
 def test_what_no_reader_could_take_is_refused(tmp_path):
     path = tmp_path / "a.json"
     path.write_text("[" * 100_000)

@@ -195,7 +195,7 @@ def read_json(path: Path) -> Any:
 def parse_json(text: str) -> Any:
     """The same of a text."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_each_once)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -231,6 +231,16 @@ def check_signed(content: dict[str, Any]) -> None:
     rest = {name: value for name, value in content.items() if name != "checksum"}
     if content.get("checksum") not in (None, checksum(rest)):
         raise ValueError(CHANGED)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; which of two values of one name is meant, nobody knows."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{_shown(name)} is there twice")
+        found[name] = value
+    return found
 
 
 def checksum(value: Any) -> str:

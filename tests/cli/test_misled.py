@@ -176,6 +176,15 @@ class TestNothingReadIsWrittenOver:
         assert (tmp_path / name).read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("command", "part"), [("clusters", "labels.csv"), ("graph", "graph.npz")]
+)
+def test_a_part_of_a_run_is_not_written_over(sagl_cli, run, command, part):
+    before = (run / part).read_bytes()
+    refused(sagl_cli(command, run, "--out", run / part), part, "is a part of a run")
+    assert (run / part).read_bytes() == before
+
+
 class TestForeignDirectories:
     @pytest.fixture
     def options(self, tables, tmp_path):

@@ -217,6 +217,7 @@ def test_wrong_command_lines(fitted, photos, tmp_path, sagl_cli, monkeypatch):
         ((run, "--port", "70000"), "cannot listen at 127.0.0.1, port 70000"),
         ((run, "--token-file", tmp_path / "none"), "none: the token cannot be read"),
         ((run, "--token-file", empty), "empty holds no token"),
+        ((run, "--token-file", "/dev/zero"), "/dev/zero holds no token"),
         ((run, "--token-file", words), "words holds no token"),
         ((run, "--vectors", "--backbone", "wide=x:y"), "--backbone has no effect"),
         ((run, "--backbone", "other=x:y"), "no such view; the run has wide, narrow"),

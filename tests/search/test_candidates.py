@@ -3,17 +3,24 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import random as sparse_random
 
 from sagl.evaluation import clustering_accuracy
 from sagl.nn.sparse import CSR
 from sagl.search.anneal import anneal, smoothed
 from sagl.search.candidates import candidates_of, search
 from sagl.search.journal import Journal
-from sagl.search.proposals import centre_labels, consensus, spectral_labels
+from sagl.search.proposals import (
+    centre_labels,
+    consensus,
+    leading_images,
+    spectral_labels,
+)
 from sagl.search.score import (
     graph_information,
     guesses,
@@ -184,6 +191,15 @@ def test_centre_labels_find_clusters(problem, seed):
 def test_spectral_labels_find_clusters(problem):
     space, truth = problem
     assert clustering_accuracy(truth, spectral_labels(space, C, 0)) > 0.95
+
+
+@pytest.mark.parametrize(("n", "columns"), [(40, 15), (15, 40), (20, 20)])
+def test_leading_images_are_those_of_the_singular_values(n, columns):
+    members = sparse_random(n, columns, density=0.4, random_state=0)
+    left, values, _ = np.linalg.svd(members.toarray(), full_matrices=False)
+    found, slow = leading_images(members.tocsr(), 6), left[:, :6] * values[:6]
+    np.testing.assert_allclose(found @ found.T, slow @ slow.T, atol=1e-10)
+    np.testing.assert_allclose((found**2).sum(axis=0)[::-1], values[:6] ** 2)
 
 
 def test_consensus_outvotes_each_single_partition(problem):

@@ -77,12 +77,14 @@ class Command(TyperCommand):
 
 
 def _refuse_overwriting(params: Mapping[str, Any]) -> None:
-    """Refuse to write over a file that another option names."""
+    """Refuse to write over a file that another option names, or a part of a run."""
     outputs = {"--out": "out", "--map": "map_file", "--parquet": "parquet"}
     for flag, of in outputs.items():
         out = params.get(of)
         if not (isinstance(out, Path) and out.is_file()):
             continue
+        if out.name in _parts_of_run(out.parent):
+            raise ValueError(f"{flag} {out} is a part of a run; name another file")
         for name, given in params.items():
             for text in given if isinstance(given, list) else [given]:
                 if name == of or not isinstance(text, str | Path):
@@ -94,6 +96,18 @@ def _refuse_overwriting(params: Mapping[str, Any]) -> None:
                             f"{flag} {out} would write over what is read from it; "
                             "name another file"
                         )
+
+
+def _parts_of_run(directory: Path) -> Iterable[str]:
+    if not (directory / "config.json").is_file():
+        return ()
+    from sagl.run import read_config
+
+    try:
+        parts: dict[str, str] = read_config(directory)["sha256"]
+    except (ValueError, KeyError):  # of something else, or of an early version
+        return ()
+    return parts
 
 
 def refuse_idle(reason: str, *names: str) -> None:

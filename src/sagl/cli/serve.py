@@ -13,6 +13,7 @@ from sagl.cli.options import DEVICE, RUN, option, refuse_idle, say
 
 TOKEN = "SAGL_TOKEN"
 _LIMITS = "Limits"
+_MOST_BYTES = 4096  # of a token
 
 
 def serve(
@@ -98,7 +99,9 @@ def _token(file: Path | None) -> str | None:
         if given is not None:
             raise ValueError(f"there is a --token-file and {place}; give one of them")
         try:
-            given, place = file.read_text(encoding="ascii").strip(), str(file)
+            with file.open("rb") as opened:  # no more of what has no end
+                content = opened.read(_MOST_BYTES)
+            given, place = content.decode("ascii").strip(), str(file)
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not plain text"
             raise ValueError(f"{file}: the token cannot be read: {reason}") from None

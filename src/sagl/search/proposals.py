@@ -43,11 +43,24 @@ def consensus(
 ) -> Tensor:
     """One partition from several: samples that share many clusters belong together."""
     blocks = [_indicator(labels.cpu().numpy(), n_clusters) for labels in partitions]
-    members = hstack(blocks).tocsr()
-    # Left singular vectors times values, from the small Gram matrix of the clusters.
-    _, vectors = np.linalg.eigh((members.T @ members).toarray())
-    leading = members @ vectors[:, -n_clusters:]
+    leading = leading_images(hstack(blocks).tocsr(), n_clusters)
     return _clusters(leading, n_clusters, seed, space)
+
+
+def leading_images(members: csr_matrix, count: int) -> NDArray[np.float64]:
+    """Left singular vectors times values, by the smaller Gram matrix: (n, count).
+
+    That of the clusters, but of very many, each of few samples, that of the samples.
+    """
+    n, columns = members.shape
+    images: NDArray[np.float64]
+    if n < columns:
+        squares, vectors = np.linalg.eigh((members @ members.T).toarray())
+        images = vectors[:, -count:] * np.sqrt(squares[-count:].clip(min=0))
+    else:
+        _, vectors = np.linalg.eigh((members.T @ members).toarray())
+        images = members @ vectors[:, -count:]
+    return images
 
 
 def _indicator(labels: NDArray[np.int64], n_clusters: int) -> csr_matrix:
