@@ -17,7 +17,6 @@ from sagl.pipeline import (
     attention_among,
     calibrate,
     cross_fitted,
-    inverse_temperature,
     set_heads,
     start_network,
     train,
@@ -28,6 +27,7 @@ from sagl.search.journal import Journal
 from sagl.search.proposals import centre_labels
 from sagl.search.score import score
 from sagl.search.space import Space, one_hot
+from sagl.search.stability import inverse_temperature
 from sagl.training.feed import Feed, set_standardization
 from tests.conftest import QUICK, clustered_views
 from tests.nn.slow import slow_entmax

@@ -5,7 +5,10 @@
 2. The network's graph is trained to join samples of one cluster. It is cross-fitted: a
    sample attends by weights that were trained on the other half, so that the graph
    cannot confirm what it has learned by heart. The search goes on with that graph.
-3. The network is trained on all samples of the search, its heads are ridge regressions
+3. Where there are many more samples than the search looked at, what it found is
+   annealed once more among many of them: few samples per cluster find clusters, and
+   more tell better where each ends.
+4. The network is trained on all samples of the search, its heads are ridge regressions
    to those clusters; its confidence is how often samples keep theirs by other starts.
 """
 
@@ -28,13 +31,15 @@ from sagl.nn.sparse import CSR, multiply
 from sagl.progress import Bar, progress
 from sagl.search.anneal import Sizes
 from sagl.search.candidates import Candidate, candidates_of, reproduced, search
-from sagl.search.evidence import Line, left_out, line
+from sagl.search.evidence import left_out
 from sagl.search.fill import check_enough
 from sagl.search.journal import Journal
-from sagl.search.score import Score
-from sagl.search.space import Space, deviations, from_edges, one_hot
+from sagl.search.score import Score, score
+from sagl.search.space import Space, from_edges, one_hot
+from sagl.search.stability import inverse_temperature
 from sagl.search.unequal import STEPS, unequal
 from sagl.search.weights import weigh
+from sagl.search.wide import head_line, widened
 from sagl.settings import Settings
 from sagl.training.callbacks import Callback
 from sagl.training.distributed import ranks, spread
@@ -46,8 +51,6 @@ from sagl.views import Views
 _FOLDS = 2  # that the graph is cross-fitted in
 _NOISE = 0.002  # on U and V, relative to their diagonal: they start apart
 _NEVER = -10.0  # what heads say of a cluster that nobody is to be put into
-_BISECTIONS = 40
-_MAX_SHARPENING = 20.0
 
 
 class Fitted(NamedTuple):
@@ -83,9 +86,13 @@ def fit_network(
     if present is not None:
         check_enough(present, views.names, C)
     features = to_one_length(network, features)
-    space = space_of(views, rows, features, settings, device)
+    wide_rows = drawn(len(views), config.wide_rows_of(len(views), C), seed)
+    all_rows = wide_rows if len(wide_rows) > 0 else rows
+    place = torch.from_numpy(np.searchsorted(all_rows, rows)).to(device)
+    others = on_other_scales(views, all_rows, settings, device)
+    space = _space(features, [h[place] for h in others], settings)
     start_network(network, space, seed)
-    total = candidates_of(starts) + STEPS
+    total = candidates_of(starts) + STEPS + (len(wide_rows) > 0)
     with progress(total, "search", unit="candidates", show=show) as bar:
         space = weigh(space, C, seed)
         network.view_weights.copy_(torch.tensor(space.view_weights))
@@ -106,18 +113,26 @@ def fit_network(
             on_candidate=bar.update,
         )
         candidates, sizes = _of_any_size(trained, candidates, settings, journal, bar)
-    labels = candidates[0].labels
-    stable = reproduced(candidates, C)
-    partitions = [candidate.labels for candidate in candidates]
+        best, stable = candidates[0], reproduced(candidates, C)
+        wide, every = space, best.labels
+        if len(wide_rows) > 0:
+            more = Feed(views, network, device, resident_bytes=0)(wide_rows)
+            wide = _space(more, others, settings).weighted(space.weights)
+            every = widened(space, best.labels, wide, place, C, sizes)
+            best = best._replace(labels=every[place])
+            best = best._replace(score=score(trained, best.labels, C))
+            bar.update()
+    labels = best.labels
+    partitions = [labels, *(candidate.labels for candidate in candidates[1:])]
     trainer = train(
         network, features, partitions, settings, device, callbacks, together=ranks()
     )
-    p = set_heads(network, space.on_first_scale(), labels, sizes)
+    p = set_heads(network, wide.on_first_scale(), every, sizes)[place]
     sure = calibrate(network, features, labels, p, float(stable.mean()))
     return Fitted(
         rows,
         labels,
-        candidates[0].score,
+        best.score,
         space.view_weights,
         sizes,
         stable,
@@ -134,7 +149,10 @@ def search_rows(n_samples: int, settings: Settings) -> NDArray[np.int64]:
 
 
 def drawn(n: int, most: int, seed: int) -> NDArray[np.int64]:
-    """At most so many of n samples, drawn at random, in order."""
+    """At most so many of n samples, drawn at random, in order.
+
+    Those of a smaller number are among them.
+    """
     return np.sort(np.random.default_rng(seed).permutation(n)[:most])
 
 
@@ -151,12 +169,24 @@ def space_of(
     wrong too often. What regressions and neighbours say on both, in the mean, is about
     as good as on the better one, and better than on either where they err apart.
     """
-    _, *others = scales_of(settings.normalize)
-    every = [*features]
-    for kind in others:
-        every += standardized(views, rows, device, kind)
-    near = settings.search.neighbours(len(rows), settings.n_clusters)
-    return Space(every, near, settings.search, 1 + len(others))
+    others = on_other_scales(views, rows, settings, device)
+    return _space(features, others, settings)
+
+
+def on_other_scales(
+    views: Views, rows: NDArray[np.int64], settings: Settings, device: torch.device
+) -> list[Tensor]:
+    """These samples on the scales that the network is not on, one after the other."""
+    _, *kinds = scales_of(settings.normalize)
+    return [x for kind in kinds for x in standardized(views, rows, device, kind)]
+
+
+def _space(
+    features: Sequence[Tensor], others: Sequence[Tensor], settings: Settings
+) -> Space:
+    near = settings.search.neighbours(len(features[0]), settings.n_clusters)
+    scales = 1 + len(others) // len(features)
+    return Space([*features, *others], near, settings.search, scales)
 
 
 @torch.no_grad()
@@ -329,7 +359,7 @@ def set_heads(network: Network, space: Space, labels: Tensor, sizes: Sizes) -> T
     Y = one_hot(labels, C)
     centred = Y - Y.mean(dim=0)
     z = left_out(space, Y)
-    middle, slope = _line(z, Y, sizes)
+    middle, slope = head_line(z, Y, sizes)
     empty = ~Y.any(dim=0)
     L = len(space.views)
     for view, fit, share in zip(
@@ -340,21 +370,6 @@ def set_heads(network: Network, space: Space, labels: Tensor, sizes: Sizes) -> T
         view.bias.copy_((-middle * slope).masked_fill(empty, _NEVER))
     network.graph_weight.fill_(space.config.vote)
     return ((z - middle) * slope).masked_fill(empty, _NEVER)
-
-
-def _line(p: Tensor, Y: Tensor, sizes: Sizes) -> Line:
-    """From what regressions say, (n, C), to what heads say: (p − middle) · slope.
-
-    By predictions that leave the sample out, which is what new samples are like.
-    """
-    used = Y.any(dim=0)
-    if sizes == "balanced":
-        slope = (1 / deviations(p)).masked_fill(~used, 0)
-        return Line(p.mean(dim=0), slope)
-    middle, slope = line(p, Y)
-    prior = Y.mean(dim=0).clamp_min(1e-9).log()
-    deviation = (p.std(dim=0) * slope)[used].mean()
-    return Line(middle - prior / slope, slope / deviation)
 
 
 @torch.no_grad()
@@ -382,19 +397,3 @@ def calibrate(
         view.head.mul_(factor)
         view.bias.mul_(factor)
     return torch.softmax(factor * p, dim=1).amax(dim=1)
-
-
-def inverse_temperature(p: Tensor, mean_confidence: float) -> float:
-    """The factor on representations p, (n, C), that brings about a confidence.
-
-    The nearest that can be had, where the confidence cannot be had.
-    """
-    low, high = 0.0, _MAX_SHARPENING
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        q = torch.softmax(middle * p, dim=-1)
-        if float(q.amax(dim=1).mean()) < mean_confidence:
-            low = middle
-        else:
-            high = middle
-    return max((low + high) / 2, 1e-3)

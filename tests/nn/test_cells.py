@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from sagl.nn.attention import attend
-from sagl.nn.cells import Cells, attention_by_cells
+from sagl.nn.cells import Cells, attention_by_cells, near_in_cells
+from sagl.nn.neighbours import nearest_neighbours, unit_rows
 from sagl.nn.network import Linear
 
 N, D = 1500, 6
@@ -113,3 +114,32 @@ def test_the_k_best_keys_are_above_the_need_of_k_neighbours():
             assert set(best[query].tolist()) <= set(
                 found.keys[found.rows == i].tolist()
             )
+
+
+def test_with_all_cells_neighbours_are_those_among_all():
+    """The slow twin: every pair is compared."""
+    x = unit_rows(samples(spread=1.0))
+    positions, cosines = near_in_cells(x, 7, cells=N)
+    expected, of_expected = nearest_neighbours(x, 7)
+    torch.testing.assert_close(cosines, of_expected)
+    assert (positions == expected).float().mean() > 0.999  # but for ties
+
+
+def test_few_cells_hold_most_neighbours():
+    generator = torch.Generator().manual_seed(0)
+    x = unit_rows(torch.randn(6000, 4, generator=generator))
+    positions, cosines = near_in_cells(x, 10, cells=6)
+    expected, _ = nearest_neighbours(x, 10)
+    own = torch.arange(len(x))[:, None]
+    assert (positions != own).all()
+    assert (cosines.diff(dim=1) <= 0).all()
+    torch.testing.assert_close(cosines, (x[:, None] * x[positions]).sum(dim=2))
+    found = (positions[:, :, None] == expected[:, None]).any(dim=1)
+    assert found.float().mean() > 0.9
+
+
+def test_more_cells_are_looked_into_where_some_are_small():
+    x = unit_rows(samples(n=600, spread=0.3))
+    positions, cosines = near_in_cells(x, 500, cells=1)
+    assert cosines.isfinite().all()
+    assert all(len(row.unique()) == 500 for row in positions)

@@ -28,6 +28,32 @@ def test_many_clusters_are_looked_for_among_more_samples():
     assert (config.rows_of(3), config.rows_of(50)) == (100, 1000)
 
 
+@pytest.mark.parametrize(
+    ("samples", "clusters", "expected"),
+    [
+        (14_999, 50, 0),  # the search has looked at a third of them
+        (15_000, 50, 15_000),
+        (1_000_000, 50, 20_000),
+        (1_000_000, 1000, 100_000),
+        (59_999, 1000, 0),
+    ],
+)
+def test_clusters_are_annealed_again_among_many_more(samples, clusters, expected):
+    assert SearchConfig().wide_rows_of(samples, clusters) == expected
+
+
+def test_annealing_again_can_be_left_out():
+    config = SearchConfig(wide_rows=1, wide_rows_per_cluster=1)
+    assert config.wide_rows_of(1_000_000, 50) == 0
+
+
+def test_moves_are_fewer_where_each_is_dear():
+    config = SearchConfig(proposals=400)
+    assert config.proposals_of(5_000, 200) == 400
+    assert config.proposals_of(8_000, 400) == 125
+    assert config.proposals_of(10**9, 10**6) == 1
+
+
 def test_what_was_saved_comes_back():
     config = SearchConfig(starts=3, vote=1.0)
     assert SearchConfig.of(asdict(config)) == config

@@ -28,6 +28,7 @@ from sagl.nn.support import project_survivors, true_positions
 _PER_CELL = 256  # keys, in the mean
 _PER_CENTRE = 64  # keys that k-means looks at
 _ROUNDS = 8  # of k-means: cells need not be the best ones
+_PROBED = 16  # cells, where neighbours need not be the very nearest
 _BLOCK_ROWS = 512  # queries that are looked at together
 _TILE = 1 << 20  # scores at once: 4 MiB of float32, which stay in the cache
 _SLACK = 1e-5  # of |q| · |key|: what rounding may add to a score
@@ -219,6 +220,52 @@ class Cells:
         places = cells[self.cell].nonzero().squeeze(1)
         for part in torch.split(places, max(1, _TILE // len(q))):
             yield self.order[part], q @ self.keys[part].T
+
+
+@torch.no_grad()
+def near_in_cells(x: Tensor, count: int, cells: int = _PROBED) -> tuple[Tensor, Tensor]:
+    """As ``neighbours.nearest_neighbours``, for rows of length one; not all are found.
+
+    A row is compared with those in so many cells, the nearest to its own, not with all
+    n: what is near across the border of those is passed over.
+    """
+    n = len(x)
+    centres = kmeans_centres(x, max(1, n // _PER_CELL))
+    cell = nearest_centre(x, centres)
+    order = cell.argsort(stable=True)
+    members = torch.split(order, torch.bincount(cell, minlength=len(centres)).tolist())
+    nearest = (centres @ centres.T - centres.square().sum(dim=1) / 2).argsort(
+        dim=1, descending=True, stable=True
+    )
+    positions = torch.empty((n, count), dtype=torch.int64, device=x.device)
+    cosines = x.new_empty(n, count)
+    place = torch.full((n,), -1, device=x.device)  # of each row among those probed
+    for own, others in zip(members, nearest.tolist(), strict=True):
+        if len(own) == 0:
+            continue
+        probed = _enough(others, members, cells, count + 1)
+        place[probed] = torch.arange(len(probed), device=x.device)
+        keys = x[probed]
+        for rows in torch.split(own, max(1, _TILE // len(probed))):
+            similar = x[rows] @ keys.T
+            there = torch.nonzero(place[rows] >= 0).flatten()
+            similar[there, place[rows[there]]] = -torch.inf  # not oneself
+            best = similar.topk(count, dim=1)
+            positions[rows], cosines[rows] = probed[best.indices], best.values
+        place[probed] = -1
+    return positions, cosines
+
+
+def _enough(
+    ranked: list[int], members: Sequence[Tensor], cells: int, least: int
+) -> Tensor:
+    """Members of the first cells, of so many and of more until they are enough."""
+    parts: list[Tensor] = []
+    for i, k in enumerate(ranked):
+        if i >= cells and sum(map(len, parts)) >= least:
+            break
+        parts.append(members[k])
+    return torch.cat(parts)
 
 
 def nearest_centre(x: Tensor, centres: Tensor, by_product: bool = False) -> Tensor:

@@ -17,7 +17,7 @@ log odds, which are fair to small clusters, and nothing is brought to equal shar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -39,6 +39,9 @@ Sizes = Literal["balanced", "any"]  # of clusters
 
 _BALANCE_ROUNDS = 3  # of Sinkhorn's, in each step: clusters need not be equal
 _NEW_GRAPHS = 3  # how often the graph of z is built anew: once finds worse clusters
+# Columns of z, all views together: of more, the graph of 1,000 clusters takes longer
+# than all else.
+_WIDE = 1024
 _AGAIN = 0.4  # of the steps are enough for labels that are there
 
 
@@ -66,10 +69,11 @@ def anneal(
     for step in range(steps):
         centred = Y - Y.mean(dim=0)
         targets = centred if held is None else centred * held.emphasis[:, None]
-        z = [fit.left_out(targets) for fit in space.fits]
         if step >= first and (step - first) % every == 0:
-            graph = _with_graph_of(z, space)
-        p = _representations(space, z, graph, centred, sizes, targets)
+            said, graph = _with_graph(space, targets)
+        else:
+            said = space.said(fit.left_out(targets) for fit in space.fits)
+        p = _representations(space, said, graph, centred, sizes, targets)
         temperature = hot * (cold / hot) ** (step / steps)
         if held is None:
             Y = _sinkhorn_assignment(p, temperature, sizes)
@@ -131,8 +135,8 @@ def anneal_new(
     for step in range(steps):
         moving = torch.cat([y[:, k] for y, k in zip(Y, new, strict=True)], dim=1)
         centred = moving - moving.mean(dim=0)
-        z = [fit.left_out(centred) for fit in space.fits]
-        p = _representations(space, z, graph, centred, sizes)
+        said = space.said(fit.left_out(centred) for fit in space.fits)
+        p = _representations(space, said, graph, centred, sizes)
         parts = torch.split(p, [len(k) for k in new], dim=1)
         temperature = warm * (cold / warm) ** (step / steps)
         Y = [
@@ -149,9 +153,8 @@ def outlook(
     """p, (n, C), and the graph that annealing would have near labels (n,)."""
     Y = smoothed(space, labels, n_clusters)
     centred = Y - Y.mean(dim=0)
-    z = [fit.left_out(centred) for fit in space.fits]
-    graph = _with_graph_of(z, space)
-    return _representations(space, z, graph, centred, sizes), graph
+    said, graph = _with_graph(space, centred)
+    return _representations(space, said, graph, centred, sizes), graph
 
 
 def smoothed(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
@@ -166,19 +169,20 @@ def smoothed(space: Space, labels: Tensor, n_clusters: int) -> Tensor:
 
 def _representations(
     space: Space,
-    z: Sequence[Tensor],
+    said: Tensor,
     graph: CSR,
     centred: Tensor,
     sizes: Sizes,
     targets: Tensor | None = None,
 ) -> Tensor:
-    """Clusters brought to one scale: of unit deviation, or as log odds.
+    """What is ``said``, (n, C), and the neighbours' targets, brought to one scale.
 
+    Of unit deviation, or as log odds.
     Log odds are taken as they are at the lowest temperature. ``targets`` are what
     others learn from, if not the centred soft labels.
     """
     targets = centred if targets is None else targets
-    p = space.said(z) + space.config.graph_weight * multiply(graph, targets)
+    p = said + space.config.graph_weight * multiply(graph, targets)
     if sizes == "any":
         above = centred - centred.amin(dim=0)
         member = above / above.amax(dim=0).clamp_min(1e-9)
@@ -206,9 +210,26 @@ def _sinkhorn_assignment(
     return Y.mul_(of_columns).mul_(of_rows[:, None])
 
 
-def _with_graph_of(z: Sequence[Tensor], space: Space) -> CSR:
-    """Half the graph of the features, half that of the linear features z."""
-    pairs = zip(space.fits, z, strict=True)
-    scaled = [part / deviations(fit.of(part)) for fit, part in pairs]
+def _with_graph(space: Space, targets: Tensor) -> tuple[Tensor, CSR]:
+    """What the views say, (n, C), and half the graph of the features, half that of the
+    linear features z."""
+    scaled = []
+    widest = max(_WIDE // len(space.fits), 1)
+
+    def noted() -> Iterator[Tensor]:
+        for fit in space.fits:
+            z = fit.left_out(targets)
+            scaled.append(_leading(z / deviations(fit.of(z)), widest))
+            yield z
+
+    said = space.said(noted())
     learned = affinity(space.side_by_side(scaled), space.neighbours, space.present)
-    return mean_of(space.graph, row_stochastic(learned))
+    return said, mean_of(space.graph, row_stochastic(learned))
+
+
+def _leading(z: Tensor, width: int) -> Tensor:
+    """z, (n, C), along its longest directions: of many clusters the rest is noise."""
+    if z.shape[1] <= width:
+        return z
+    directions: Tensor = torch.linalg.eigh(z.T @ z)[1]
+    return z @ directions[:, -width:]

@@ -18,12 +18,18 @@ class SearchConfig:
     ----------
     rows, rows_per_cluster : int
         The search looks at so many samples, drawn at random, or so many per cluster if
-        that is more.
+        that is more. They are also those that new samples attend to, and by which
+        confidence is calibrated.
+    wide_rows, wide_rows_per_cluster : int
+        Where there are at least three times as many samples as the search looks at:
+        what it found is annealed once more among so many of them, or so many per
+        cluster, and heads are fitted to those.
     starts : int
         k-means partitions that are annealed, per restart.
     proposals : int
         Split-and-merge moves that are tried on the best partition, in each of two
-        rounds: the √proposals most promising merges with as many splits.
+        rounds: the √proposals most promising merges with as many splits. Fewer where
+        each costs more than among 2,500 samples in 400 clusters.
     steps : int
         Of annealing. From labels that are there it takes two fifths of them.
     hot, warm, cold : float
@@ -58,6 +64,8 @@ class SearchConfig:
 
     rows: int = 5_000
     rows_per_cluster: int = 20
+    wide_rows: int = 20_000
+    wide_rows_per_cluster: int = 100
     starts: int = 8
     proposals: int = 400
     steps: int = 100
@@ -102,6 +110,25 @@ class SearchConfig:
         """How many samples the search looks at, if there are so many."""
         return max(self.rows, self.rows_per_cluster * n_clusters)
 
+    def wide_rows_of(self, n_samples: int, n_clusters: int) -> int:
+        """Among how many of the samples clusters are annealed once more; 0 for none."""
+        searched = self.rows_of(n_clusters)
+        wide = max(self.wide_rows, self.wide_rows_per_cluster * n_clusters)
+        if n_samples < _WIDER * searched or wide <= searched:
+            return 0
+        return min(n_samples, wide)
+
+    def proposals_of(self, n_samples: int, n_clusters: int) -> int:
+        """How many moves are tried: a move takes time in proportion to both numbers.
+
+        >>> config = SearchConfig()
+        >>> config.proposals_of(5_000, 100), config.proposals_of(20_000, 1000)
+        (400, 20)
+        """
+        return max(
+            1, min(self.proposals, self.proposals * _CHEAP // (n_samples * n_clusters))
+        )
+
     def neighbours(self, n_samples: int, n_clusters: int) -> int:
         """How many neighbours a sample has when there are so many clusters.
 
@@ -114,3 +141,5 @@ class SearchConfig:
 
 # Neighbours: fewer say nothing, more make the graph dense and no better.
 _FEWEST, _MOST = 5, 50
+_WIDER = 3  # times the samples of the search there must be to look at more of them
+_CHEAP = 1_000_000  # samples times clusters, up to which all moves are tried

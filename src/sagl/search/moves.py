@@ -45,7 +45,7 @@ def split_and_merge(
     """
     at_once = max(1, min(_AT_ONCE, _ENTRIES // (len(labels) * n_clusters)))
     best = _value(space, labels, n_clusters, sizes)
-    left = space.config.proposals
+    left = space.config.proposals_of(len(labels), n_clusters)
     considered = math.isqrt(left)  # pairs to merge, and clusters to split
     improved = True
     while improved and left > 0:

@@ -8,13 +8,14 @@ each sample left out of its own fit, in closed form; and the neighbours of a sam
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from sagl.nn.cells import near_in_cells
 from sagl.nn.missing import present_in, weight_there, without_nan
 from sagl.nn.neighbours import nearest_neighbours, unit_rows
 from sagl.nn.sparse import CSR, multiply, row_sums
@@ -24,6 +25,7 @@ from sagl.search.ridge import Ridge, Spectrum
 
 # So many samples have fewer than 2³¹ pairs; short integers are sorted in half the time.
 _SHORT_ROWS = 46_000
+_ALL_PAIRS = 20_000  # samples of which all are compared with all
 _DEFAULT = SearchConfig()
 
 
@@ -246,15 +248,17 @@ class Space:
         weights = torch.tensor(self.weights, device=self.present.device)
         return weight_there(self.present, weights)
 
-    def said(self, parts: Sequence[Tensor]) -> Tensor:
+    def said(self, parts: Iterable[Tensor]) -> Tensor:
         """What the views say of samples, (n, C): the mean of those that each has."""
         mean = self.mean(parts)
         return mean if self.present is None else mean.div_(self._weight_there[:, None])
 
-    def mean(self, parts: Sequence[Tensor]) -> Tensor:
-        """The weighted mean of what the views say."""
-        mean = self.weights[0] * parts[0]
-        for weight, part in zip(self.weights[1:], parts[1:], strict=True):
+    def mean(self, parts: Iterable[Tensor]) -> Tensor:
+        """The weighted mean of what the views say, which they may say one by one."""
+        weighed = zip(self.weights, parts, strict=True)
+        weight, part = next(weighed)
+        mean = weight * part
+        for weight, part in weighed:
             mean.add_(part, alpha=weight)
         return mean
 
@@ -269,12 +273,14 @@ def affinity(x: Tensor, neighbours: int, present: Tensor | None = None) -> CSR:
 
     exp(−d² / (σ_i σ_j)) for each of a sample's nearest neighbours, where σ is the
     distance to the last of them: dense and thin regions count alike. Where samples
-    miss views, (n, L), those that have none in common are no neighbours.
+    miss views, (n, L), those that have none in common are no neighbours. Of very many
+    samples a neighbour is now and then passed over.
     """
     n = len(x)
     count = min(neighbours, n - 1)
     own = torch.arange(n, device=x.device)[:, None].expand(n, count).flatten()
-    near, cosines = nearest_neighbours(unit_rows(x), count)
+    search = nearest_neighbours if n <= _ALL_PAIRS else near_in_cells
+    near, cosines = search(unit_rows(x), count)
     squared = (2 - 2 * cosines).clamp_min(1e-6)
     width = squared[:, -1].sqrt()
     weight = (-squared / (width[:, None] * width[near])).exp().flatten() / 2

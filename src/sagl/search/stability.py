@@ -11,10 +11,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+from torch import Tensor
 
 _POINTS = 50
+_BISECTIONS = 40
+_MAX_SHARPENING = 20.0
 
 
 class DoubtCurve(NamedTuple):
@@ -90,3 +94,19 @@ def doubt_curve(
         tuple(float(rows.mean()) for rows in kept),
         tuple(float(stable[rows].mean()) for rows in kept),
     )
+
+
+def inverse_temperature(p: Tensor, mean_confidence: float) -> float:
+    """The factor on representations p, (n, C), that brings about a confidence.
+
+    The nearest that can be had, where the confidence cannot be had.
+    """
+    low, high = 0.0, _MAX_SHARPENING
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        q = torch.softmax(middle * p, dim=-1)
+        if float(q.amax(dim=1).mean()) < mean_confidence:
+            low = middle
+        else:
+            high = middle
+    return max((low + high) / 2, 1e-3)
