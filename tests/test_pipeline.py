@@ -391,7 +391,7 @@ class TestModel:
         model.fit({"ring": rows[:400].astype("f4")})
         labels = torch.from_numpy(truth[:400])
         model.anchor_labels_.copy_(labels)
-        model._model.predictor._clusters = one_hot(labels, 2).double()
+        model._model.predictor._clusters = labels
         for view in model.network_.view_networks:  # heads that know nothing
             view.head.zero_()
         model._model.predictor.views[0].head.zero_()
