@@ -61,12 +61,16 @@ def most_likely(
     Each of several processes asks about some of the samples; all have all answers.
     """
     n, here = len(views), ranks()
-    labels, confidence = [np.empty(0, np.int64)], [np.empty(0)]
-    for answer in answers(predictor, views, here.own(n)):
+    own, place = here.own(n), 0
+    # Made at once: what is kept of each block would pin the memory blocks pass through.
+    labels = np.empty(own.stop - own.start, np.int64)
+    confidence = np.empty(len(labels))
+    for answer in answers(predictor, views, own):
         q = answer.q.cpu().numpy()
-        labels.append(q.argmax(axis=1))
-        confidence.append(q.max(axis=1))
-    return of_all(np.concatenate(labels), n), of_all(np.concatenate(confidence), n)
+        rows = slice(place, place + len(q))
+        labels[rows], confidence[rows] = q.argmax(axis=1), q.max(axis=1)
+        place = rows.stop
+    return of_all(labels, n), of_all(confidence, n)
 
 
 def of_all(own: NDArray[Any], n: int) -> NDArray[Any]:

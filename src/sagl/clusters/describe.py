@@ -41,27 +41,30 @@ def look(model: Model, views: Views, anchors: Tensor | None = None) -> Seen:
     halves = None if anchors is None else Halves(model, anchors)
     C, own = model.settings.n_clusters, here.own(n)
     place, q_sums = own.start, np.zeros((C, C))
-    whole, real = np.empty((2, own.stop - own.start), np.int64), []
+    # Made at once: what is kept of each block would pin the memory that blocks pass
+    # through, ten kilobytes per sample.
+    whole = np.empty((2, own.stop - own.start), np.int64)
+    real = np.empty((3, own.stop - own.start))
     for block in views.blocks(predictor.block_rows, own):
         b = len(block[0])
+        rows = slice(place - own.start, place - own.start + b)
         features = filled(predictor, block)
         answer = predictor.answer(features)
         near = predictor.nearness(features)
-        scores = outlier_scores(near), disagreement(answer)
         q = answer.q[:b].cpu().numpy()
-        real.append(
-            np.vstack([q.max(axis=1), torch.stack(scores)[:, :b].cpu().numpy()])
-        )
         labels = q.argmax(axis=1)
         np.add.at(q_sums, labels, q)
         leaves = labels
         if halves is not None:
             known = model.labels[place : place + b] if len(model.labels) else labels
             leaves = halves.of(known, near[:b])
-        whole[:, place - own.start : place - own.start + b] = labels, leaves
+        whole[:, rows] = labels, leaves
+        real[0, rows] = q.max(axis=1)
+        real[1, rows] = outlier_scores(near)[:b].cpu().numpy()
+        real[2, rows] = disagreement(answer)[:b].cpu().numpy()
         place += b
     labels, leaves = (of_all(part, n) for part in whole)
-    sure, outlier, apart = (of_all(p, n) for p in np.concatenate(real, axis=1))
+    sure, outlier, apart = (of_all(part, n) for part in real)
     total = here.sum_(torch.from_numpy(q_sums)).numpy()
     return Seen(labels, sure, leaves, outlier, apart, total)
 
