@@ -49,6 +49,9 @@ class Broken:
     def fit(self, views):
         raise ArithmeticError("no answer\nto this")
 
+    def predict(self, views):
+        raise AssertionError("never fitted")
+
 
 class Killed(Broken):
     """Dies without a word, as when memory runs out."""
