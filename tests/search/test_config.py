@@ -34,17 +34,12 @@ def test_many_clusters_are_looked_for_among_more_samples():
         (14_999, 50, 0),  # the search has looked at a third of them
         (15_000, 50, 15_000),
         (1_000_000, 50, 20_000),
-        (1_000_000, 1000, 100_000),
+        (1_000_000, 1000, 80_000),
         (59_999, 1000, 0),
     ],
 )
 def test_clusters_are_annealed_again_among_many_more(samples, clusters, expected):
     assert SearchConfig().wide_rows_of(samples, clusters) == expected
-
-
-def test_annealing_again_can_be_left_out():
-    config = SearchConfig(wide_rows=1, wide_rows_per_cluster=1)
-    assert config.wide_rows_of(1_000_000, 50) == 0
 
 
 def test_moves_are_fewer_where_each_is_dear():

@@ -16,7 +16,6 @@ from tests.search.conftest import space_of
 
 N, C = 600, 6
 FEW = {**QUICK, "rows": 90, "rows_per_cluster": 1}
-NARROW = {"wide_rows": 1, "wide_rows_per_cluster": 1}
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +72,11 @@ def test_a_cluster_that_nobody_is_in_gets_nobody_to_begin_with(problem, monkeypa
     assert (start < C).all()
 
 
-def test_a_fit_labels_by_more_samples_than_were_searched(problem):
+def test_a_fit_labels_by_more_samples_than_were_searched(problem, monkeypatch):
     views, truth = clustered_views(N, C, spread=2.2)
     model = SAGL(C, search=FEW, random_state=0).fit(views)
-    narrow = SAGL(C, search=FEW | NARROW, random_state=0).fit(views)
+    monkeypatch.setattr("sagl.search.config._WIDER", N)
+    narrow = SAGL(C, search=FEW, random_state=0).fit(views)
     assert len(model.anchor_labels_) == len(search_rows(N, model.settings_)) == 90
     better = clustering_accuracy(truth, model.labels_)
     assert better > clustering_accuracy(truth, narrow.labels_) + 0.02

@@ -336,8 +336,7 @@ def taken_up(rest: str = "the rest") -> Iterator[None]:
         from sagl.training.distributed import first_to_fail
 
         if first_to_fail():
-            line = f"sagl: interrupted; the same command takes up {rest}"
-            typer.echo(line, err=True)
+            typer.echo(f"sagl: interrupted; the same command takes up {rest}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -370,10 +369,7 @@ def print_json(value: Any) -> None:
 
 
 def show_table(
-    title: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    left: int = 1,
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1
 ) -> None:
     """A table on stdout; the first few columns are words, all others numbers."""
     table = Table(title=as_text(title), title_justify="left", box=SIMPLE_HEAD)
@@ -387,8 +383,7 @@ def show_table(
 
 def say(line: str, **style: Any) -> None:
     """A line on stdout, as it is: not wrapped, and nothing in it is markup."""
-    line = visible(line)
-    Console(soft_wrap=True).print(line, markup=False, highlight=False, **style)
+    Console(soft_wrap=True).print(visible(line), markup=False, highlight=False, **style)
 
 
 def as_text(cell: str) -> Text:

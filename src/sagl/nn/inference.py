@@ -83,27 +83,13 @@ def transductive_probabilities(
 
 
 class Voters(NamedTuple):
-    """Of runs of sagl 0.1: samples with known clusters that vote for those near them.
+    """Of runs of sagl 0.1: samples of known clusters that vote for those near them."""
 
-    Attributes
-    ----------
-    features : list of Tensor (v, d)
-        Standardised rows of length one, per view, in float16.
-    labels : Tensor (v,)
-        The cluster of each.
-    shares : list of float
-        How much each view counts; one in all.
-    nearest : int
-        How many of the nearest vote, in each view.
-    weight : float
-        What a vote of one mind adds to the representation of its cluster.
-    """
-
-    features: list[Tensor]
-    labels: Tensor
-    shares: list[float]
-    nearest: int
-    weight: float
+    features: list[Tensor]  # per view (v, d), standardised rows of length one, float16
+    labels: Tensor  # (v,) the cluster of each
+    shares: list[float]  # how much each view counts; one in all
+    nearest: int  # how many of the nearest vote, in each view
+    weight: float  # what a vote of one mind adds to the representation of its cluster
 
 
 class Answer(NamedTuple):

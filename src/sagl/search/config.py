@@ -19,11 +19,9 @@ class SearchConfig:
     rows, rows_per_cluster : int
         The search looks at so many samples, drawn at random, or so many per cluster if
         that is more. They are also those that new samples attend to, and by which
-        confidence is calibrated.
-    wide_rows, wide_rows_per_cluster : int
-        Where there are at least three times as many samples as the search looks at:
-        what it found is annealed once more among so many of them, or so many per
-        cluster, and heads are fitted to those.
+        confidence is calibrated. Where there are at least three times as many samples,
+        what was found is annealed once more among four times as many, and heads are
+        fitted to those.
     starts : int
         k-means partitions that are annealed, per restart.
     proposals : int
@@ -64,8 +62,6 @@ class SearchConfig:
 
     rows: int = 5_000
     rows_per_cluster: int = 20
-    wide_rows: int = 20_000
-    wide_rows_per_cluster: int = 100
     starts: int = 8
     proposals: int = 400
     steps: int = 100
@@ -113,10 +109,7 @@ class SearchConfig:
     def wide_rows_of(self, n_samples: int, n_clusters: int) -> int:
         """Among how many of the samples clusters are annealed once more; 0 for none."""
         searched = self.rows_of(n_clusters)
-        wide = max(self.wide_rows, self.wide_rows_per_cluster * n_clusters)
-        if n_samples < _WIDER * searched or wide <= searched:
-            return 0
-        return min(n_samples, wide)
+        return min(n_samples, _WIDE * searched) if n_samples >= _WIDER * searched else 0
 
     def proposals_of(self, n_samples: int, n_clusters: int) -> int:
         """How many moves are tried: a move takes time in proportion to both numbers.
@@ -141,5 +134,7 @@ class SearchConfig:
 
 # Neighbours: fewer say nothing, more make the graph dense and no better.
 _FEWEST, _MOST = 5, 50
-_WIDER = 3  # times the samples of the search there must be to look at more of them
+# Heads of 512 columns want some tens of samples per cluster, and neighbours as many to
+# choose from. Of fewer than three times the samples of the search it changes little.
+_WIDER, _WIDE = 3, 4
 _CHEAP = 1_000_000  # samples times clusters, up to which all moves are tried
